@@ -1,13 +1,13 @@
-// What a token costs after a long context and after a short one, and how many more bytes it reads.
+// The cost of a token after a long context and after a short one, and how many more bytes it reads.
 //
 //   cmake --preset release -DBANYAN_BENCH=ON
 //   cmake --build --preset release --target context_bench
 //
 //   build/release/bench/context_bench DIR QUANTIZATION [SAMPLES [KERNELS [MLA_PREFILL [CACHE]]]]
 //
-// DIR holds the config.json of a model; its weights are random. CACHE is what --kv-cache-dtype
-// takes. Both prompts are read once; then samples of the two take turns, each resumed from the
-// cache, so that what else the machine does meets both.
+// DIR holds the config.json of a model; its weights are random. CACHE is a value of
+// --kv-cache-dtype. Both prompts are read once. Then samples of the two alternate, each resumed
+// from the cache, so that other load on the machine affects both alike.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::array<int64_t, 2> kPrompts = {1024, 32768};
-constexpr int64_t kSteps = 32;  // that are timed, behind the first token
+constexpr int64_t kSteps = 32;  // timed steps, after the first token
 
 [[noreturn]] void fail(const Error& error) {
   fmt::print(stderr, "context_bench: {}\n", error.message);

@@ -1,7 +1,9 @@
-// What a step costs apart from the model: planning it, building its batch, committing it.
+// The cost of a step apart from the model: planning it, building its batch, committing it.
 //
-//   cmake --preset release -DBANYAN_BENCH=ON && cmake --build --preset release --target
-//   engine_bench build/release/bench/engine_bench
+//   cmake --preset release -DBANYAN_BENCH=ON
+//   cmake --build --preset release --target engine_bench
+//
+//   build/release/bench/engine_bench
 #include <benchmark/benchmark.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// What an index of tokens saves: the attention of one row behind a long context in the sizes of
-// DeepSeek-V3.2, to all tokens and to the 2,048 that the index chooses, which is scoring, choosing
-// and attending. Samples take turns, so that what else the machine does meets both.
+// What an index of tokens saves: the attention of one row after a long context, in the sizes of
+// DeepSeek-V3.2, to all tokens and to the 2,048 that the index chooses. The latter includes scoring
+// and choosing. Samples alternate, so that other load on the machine affects both alike.
 //
 //   cmake --preset release -DBANYAN_BENCH=ON
 //   cmake --build --preset release --target index_bench

@@ -1,11 +1,12 @@
-// Which share of its steps jump-forward saves a model that writes the valid instances of schema
-// samples as its tokenizer spells them: the drafts are those of the engine, its pauses included.
+// The share of steps that jump-forward saves for a model that writes the valid instances of schema
+// samples, spelled as its tokenizer does. The drafts are those of the engine, including its pauses.
 //
-//   cmake --preset release -DBANYAN_BENCH=ON && cmake --build --preset release --target
-//   jump_forward_bench
+//   cmake --preset release -DBANYAN_BENCH=ON
+//   cmake --build --preset release --target jump_forward_bench
+//
 //   build/release/bench/jump_forward_bench TOKENIZER_DIR SAMPLES_DIR [show]
 //
-// With `show`, the drafts that were rejected are printed, most frequent first.
+// With `show`, prints the rejected drafts, most frequent first.
 #include <fmt/format.h>
 
 #include <algorithm>

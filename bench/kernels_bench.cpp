@@ -101,7 +101,7 @@ void measure(benchmark::State& state, const MachineLimits& limits, const Cost& c
                    : cost.bytes / best / limits.bytes_per_s;
 }
 
-// One row is bound by the bytes.
+// One row is bound by bytes.
 std::optional<Operand> products_of(int64_t rows, Operand operand) {
   return rows == 1 ? std::nullopt : std::optional(operand);
 }
@@ -112,7 +112,7 @@ void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat*
   Machine& m = machine(static_cast<int>(state.range(1)));
   const GemmKernel& kernel = table->*format->kernel;
   int64_t group = format->name.ends_with("4") ? 32 : (format->name == "fp8" ? 128 : k);
-  // As many copies of the matrix as do not fit in the caches together, as a model's layers do not.
+  // Enough copies of the matrix to exceed all caches together, like a model's layers.
   size_t bytes = kernel.packed_bytes(n, k, group);
   size_t copies = rows <= 32 ? kBeyondCaches / bytes + 1 : 1;
   MemoryBlock packed(copies * bytes), workspace(kernel.workspace_bytes(rows, 1, k, group));

@@ -1,5 +1,6 @@
 // What a cached prefix saves: the time to the first token of a prompt whose beginning is cached,
-// beside that of its rest alone, and of several requests that come at once with one beginning.
+// compared with that of the rest alone, and of several simultaneous requests with a common
+// beginning.
 //
 //   cmake --preset release -DBANYAN_BENCH=ON
 //   cmake --build --preset release --target prefix_bench

@@ -1,4 +1,4 @@
-// What programs themselves cost, on a backend that answers at once: the time of a primitive, and
+// The cost of programs themselves, on a backend that answers at once: the time of a primitive, and
 // the memory of many bodies that wait at the same time.
 //
 //   program_bench [INSTANCES]

@@ -1,12 +1,12 @@
-// How long a router takes to choose a worker: prompts of 32k tokens, 128 workers with 50,000 pages
-// each, without hashing.
+// The time that a router takes to choose a worker: prompts of 32k tokens, 128 workers with 50,000
+// pages each, without hashing.
 //
 //   cmake --preset release -DBANYAN_BENCH=ON
 //   cmake --build --preset release --target router_bench
 //
 //   build/release/bench/router_bench [WORKERS [PAGES_OF_A_WORKER]]
 //
-// Prompts share a beginning of 32 pages that all workers have; half of the others' pages are on one
+// Prompts share a beginning of 32 pages that all workers have. Half of the other pages are on one
 // worker, and a quarter of the prompts are on every worker as a whole.
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
-// Attention of one layer to a few blocks of keys beside attention to all, in pairs of runs: one
-// decode row behind a long context, and the chunks of a prompt of that length. Sizes are those of
-// Ring-mini-sparse (16 heads of queries, 4 of keys, of 128; MoBA with 8 blocks of 1,024 keys) and
-// of MiniMax-M3 (64 heads of queries, 4 of keys, of 128; an index chooses 16 blocks of 128); pools
-// of bf16.
+// One layer's attention to a few blocks of keys, compared with attention to all, in pairs of runs:
+// one decode row after a long context, and the chunks of a prompt of that length. Sizes are those
+// of Ring-mini-sparse (16 heads of queries, 4 of keys, of 128; MoBA with 8 blocks of 1,024 keys)
+// and of MiniMax-M3 (64 heads of queries, 4 of keys, of 128; an index chooses 16 blocks of 128),
+// with bf16 pools.
 //
 //   sparse_attention_bench [KERNELS [THREADS [CONTEXT]]]
 #include <fmt/format.h>

@@ -1,16 +1,16 @@
-// How many steps drafts save, by who proposes them.
+// How many steps drafts save, by drafter.
 //
-//   cmake --preset release -DBANYAN_BENCH=ON && cmake --build --preset release --target
-//   speculation_bench
+//   cmake --preset release -DBANYAN_BENCH=ON
+//   cmake --build --preset release --target speculation_bench
+//
 //   build/release/bench/speculation_bench follow TOKENIZER_DIR PROMPT_FILE ANSWER_FILE DRAFTER...
 //   build/release/bench/speculation_bench suites MODEL_DIR CASES TOKENS_MAX DRAFTER...
 //
-// `follow`: the steps that a sequence takes whose model writes the answer's text after the prompt's
-// as the tokenizer spells them, with the engine's own drafters and pauses, and what proposing
-// costs; no model runs. `suites`: the conversations of MODEL_DIR/eval, greedily, each with and
-// without drafts in turns, drafts of
-// at most TOKENS_MAX. A drafter is one of the names of EngineConfig::drafters, or several with
-// commas.
+// `follow` counts the steps of a sequence whose model writes the answer's text after the prompt,
+// spelled as the tokenizer does, with the engine's own drafters and pauses, and measures what
+// proposing costs. No model runs. `suites` runs the conversations of MODEL_DIR/eval greedily, with
+// and without drafts in turns, and drafts of at most TOKENS_MAX. A drafter is a name in
+// EngineConfig::drafters, or several separated by commas.
 #include <fmt/format.h>
 
 #include <chrono>

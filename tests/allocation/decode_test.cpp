@@ -34,8 +34,8 @@ void* counted(size_t bytes, size_t alignment) {
 
 }  // namespace
 
-// The other forms of new and delete are defined in terms of these. Inlined on one side alone, g++
-// takes a pair for a mismatch.
+// The other forms of new and delete call these. If only one side is inlined, g++ reports a
+// mismatched pair.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   return counted(bytes, 1);
 }
@@ -58,7 +58,7 @@ void* counted(size_t bytes, size_t alignment) {
 namespace banyan::test {
 namespace {
 
-constexpr int kWarmSteps = 60;  // the prompts are read and every buffer has met its largest batch
+constexpr int kWarmSteps = 60;  // the prompts are read, and every buffer has seen its largest batch
 constexpr int kCountedSteps = 100;
 
 // Accepts without remembering, so that it allocates nothing itself.
@@ -70,7 +70,7 @@ class EvenTokens final : public TokenConstraint {
   void rollback(int) override {}
 };
 
-// Forces every token; of eight, two are proposed and a wrong one behind them, so that six steps
+// Forces every token. Of eight tokens it proposes two, followed by a wrong one, so that six steps
 // make eight tokens.
 class Counts final : public TokenConstraint {
  public:
@@ -86,7 +86,7 @@ class Counts final : public TokenConstraint {
   int next_ = 0;
 };
 
-// One request of every kind of sampling.
+// One request with every kind of sampling.
 std::vector<GenerateRequest> mixed_requests() {
   std::vector<GenerateRequest> requests(8);
   for (GenerateRequest& request : requests) {
@@ -109,7 +109,7 @@ std::vector<GenerateRequest> mixed_requests() {
   return requests;
 }
 
-// Over a store in memory, where the config names one; with a listener to its events, where it has a
+// With a store in memory if the config names one, and with a listener to its events if it has a
 // digest.
 std::unique_ptr<Engine> load_any(const EngineConfig& config) {
   if (config.state_digest) {
@@ -165,7 +165,7 @@ TEST(Allocation, OverlappedDecodingTakesNoMemory) {
   });
   int64_t tokens = 0;
   std::vector<GenerateRequest> requests = mixed_requests();
-  for (size_t i : {0, 1, 3, 4}) {  // those that wait for no token
+  for (size_t i : {0, 1, 3, 4}) {  // those that need no token of the step before
     auto id = engine->submit(std::move(requests[i]),
                              [&](const TokenEvent& event) { tokens += event.has_token ? 1 : 0; });
     CHECK(id.has_value(), "{}", id.error().message);
@@ -190,7 +190,7 @@ TEST(Allocation, DecodingTakesNoMemory) {
                                            .threads = threads,
                                            .page_size_tokens = 4,
                                            .total_tokens_max = 2048,
-                                           .measure_drafts = false}),  // the clock decides nothing
+                                           .measure_drafts = false}),  // independent of the clock
                   0)
             << kernels << ", " << model << ", " << threads << " threads";
       }
@@ -230,7 +230,7 @@ TEST(Allocation, DecodingWhileRoutersListenTakesNoMemory) {
   }
 }
 
-// It is there, and has nothing to do: no page is soon evicted.
+// The store is there and has nothing to do: no page is near eviction.
 TEST(Allocation, DecodingBesideAStoreTakesNoMemory) {
   EngineConfig config{.model_path = golden_folder("qwen3-tied"),
                       .threads = 1,

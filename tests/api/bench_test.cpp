@@ -1,4 +1,4 @@
-// The load test's client against servers: ours, and one whose answers a test makes up.
+// The load test's client against real servers: ours, and one with scripted answers.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -17,7 +17,8 @@ using test::ServerTest;
 
 constexpr double kAtOnce = std::numeric_limits<double>::infinity();
 
-// Answers each request with bytes that a function makes of its path and body; "" hangs up.
+// Answers each request with the bytes that a function returns for its path and body; "" closes the
+// connection.
 class MadeUpServer {
  public:
   using Answer = std::function<std::string(std::string_view path, const Json& body)>;
@@ -258,8 +259,8 @@ TEST(BenchClient, SilenceEndsWithTheTimeout) {
 }
 
 TEST(BenchClient, AClosedConnectionIsOpenedAgain) {
-  // The server hangs up on every second request without a word, as one does whose patience with an
-  // idle connection has just ended.
+  // The server closes the connection at every second request, like one that has just given up an
+  // idle connection.
   std::atomic<int> number = 0;
   MadeUpServer server([&](std::string_view, const Json&) -> std::string {
     if (number++ % 2 == 1) return "";

@@ -1,4 +1,4 @@
-// A client that speaks to a socket as badly as a test wants.
+// An HTTP client over a raw socket, for requests that a normal client would not send.
 #pragma once
 
 #include <netinet/in.h>
@@ -15,7 +15,7 @@
 
 namespace banyan::test {
 
-constexpr int kPatienceMs = 20000;  // a test that waits as long has failed
+constexpr int kPatienceMs = 20000;  // a test that waits this long has failed
 
 struct Response {
   int status = 0;
@@ -45,7 +45,7 @@ class Client {
     return ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   }
 
-  // False when the server has closed before all of it was taken.
+  // False if the server closed before it took everything.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -55,7 +55,8 @@ class Client {
     return true;
   }
 
-  // Reads until `text` has come and returns all up to its end; all there is if the server closes.
+  // Reads until `text` has arrived and returns everything up to its end, or all there is if the
+  // server closes.
   std::string read_until(std::string_view text) {
     while (true) {
       size_t found = input_.find(text);
@@ -110,7 +111,7 @@ class Client {
     return response();
   }
 
-  // Whether the server has closed the connection, be it soon.
+  // Whether the server closes the connection, now or soon.
   bool is_closed() {
     while (read_some()) {
     }
@@ -121,7 +122,7 @@ class Client {
   void close() {
     if (socket_ >= 0) ::close(std::exchange(socket_, -1));
   }
-  // Closes with a reset instead of a farewell.
+  // Closes with a reset.
   void reset() {
     linger now = {.l_onoff = 1, .l_linger = 0};
     setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now, sizeof now);

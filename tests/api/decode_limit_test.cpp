@@ -1,4 +1,4 @@
-// GET /decode_limit: what the machine could write at most.
+// GET /decode_limit: the upper bound of the machine's decode speed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST_F(DecodeLimit, NumbersOutOfRangeAreRefused) {
   }
 }
 
-// A stream runs until the client goes.
+// A stream runs until the client disconnects.
 TEST_F(DecodeLimit, IsNotMeasuredWhileRequestsRun) {
   start();
   test::Client reader = client();

@@ -55,7 +55,8 @@ TEST_F(EtcdApi, WorkersComeAndGo) {
   ASSERT_TRUE(routes->reaches("banyan:router_announcing_workers", 1, true));
   EXPECT_EQ(routes->get("/count?tokens=2").status, 200);
 
-  // While etcd hangs, the last set holds; a worker that is there stays when its lease has run out.
+  // While etcd hangs, the last set of workers holds. A worker that is still there stays after its
+  // lease has expired.
   etcd().signal(SIGSTOP);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_EQ(routes->get("/count?tokens=2").status, 200);

@@ -1,5 +1,5 @@
-// Issue 17: next to slow grammars a plain completion took 15 s, since what reads requests also
-// compiled for them. Here nothing is timed: the thread that compiles is held up.
+// Issue 17: while slow grammars compiled, a plain completion took 15 s, because the threads that
+// read requests also compiled. Nothing is timed here: the compiler's thread is held up instead.
 #include <fmt/format.h>
 
 #include "api/server_fixture.h"

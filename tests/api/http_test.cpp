@@ -1,4 +1,4 @@
-// The protocol: what a well-meant client may do, and what a confused one is told.
+// The HTTP protocol: valid requests, and the errors for invalid ones.
 #include <fmt/format.h>
 
 #include <set>
@@ -138,7 +138,7 @@ TEST_F(Http, RefusesALargeBodyBeforeItComes) {
   client.send(post("/echo", "Content-Length: 1001\r\nExpect: 100-continue\r\n", ""));
   EXPECT_EQ(client.response().status, 413);
   EXPECT_TRUE(client.is_closed());
-  // The answer is not lost when the client sends all the same.
+  // The answer is not lost if the client keeps sending.
   Client eager = this->client();
   eager.send(post("/echo", "Content-Length: 10000000\r\n", std::string(10'000'000, 'x')));
   EXPECT_EQ(eager.response().status, 413);
@@ -174,8 +174,8 @@ TEST_F(Http, RefusesOtherProtocols) {
   EXPECT_NE(refused.body.find("\"http_version_error\""), refused.body.npos) << refused.body;
 }
 
-// Issue 17: a 505 said internal_error. Every status that is sent here has a type of its own; only
-// 400 and 500 have the general ones.
+// Issue 17: a 505 was reported as internal_error. Every status that is sent here has a type of its
+// own; only 400 and 500 have the general ones.
 TEST(ErrorTypes, EveryStatusHasATypeOfItsOwn) {
   std::set<std::string> types;
   const std::vector<int> statuses = {400, 401, 403, 404, 405, 408, 413,
@@ -229,7 +229,7 @@ TEST_F(Http, StreamsSayWhichPagesMayReadThem) {
   EXPECT_TRUE(stream.has("Vary: Origin\r\n"));
 }
 
-// Issue 17: DNS rebinding. Nothing of a foreign name is looked at, whatever it asks for.
+// Issue 17: DNS rebinding. Nothing under a foreign name is processed, whatever it requests.
 TEST_F(Http, AForeignHostOrOriginIsRefusedOnEveryRoute) {
   start();
   for (const Route& route : test::test_routes()) {

@@ -1,4 +1,4 @@
-// GET /kv/events: what routers are told.
+// GET /kv/events: the stream of cache events for routers.
 #include <optional>
 
 #include "api/server_fixture.h"
@@ -72,7 +72,7 @@ TEST_F(KvEventsApi, AStreamTellsOfPagesAndOfLoad) {
   EXPECT_EQ(events.events[0].sequence, snapshot.sequence + 1);
   EXPECT_EQ(events.events[0].operation, KvOperation::kStored);
 
-  // Another goes on from where the first began.
+  // Another reader continues where the first began.
   std::string from = "/kv/events?epoch=" + std::to_string(hello.epoch) +
                      "&from=" + std::to_string(snapshot.sequence + 1);
   Listener second(client(), from);

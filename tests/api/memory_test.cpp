@@ -1,4 +1,4 @@
-// Issue 17: what a server holds is bounded, shown by part, and given back.
+// Issue 17: a server's memory is bounded, reported by part, and returned after load.
 #include <fmt/format.h>
 
 #include "api/server_fixture.h"
@@ -12,7 +12,7 @@ using test::Response;
 
 class Memory : public test::ServerTest {
  protected:
-  // Of /metrics; -1 if it is not there.
+  // A value of /metrics; -1 if it is absent.
   int64_t part(const std::string& name) const {
     std::string text = get("/metrics").body, label = "part=\"" + name + "\"} ";
     size_t family = text.find("\nbanyan:memory_bytes{");
@@ -68,7 +68,7 @@ TEST_F(Memory, WhatSlowReadersLeaveIsCounted) {
   EXPECT_LE(part("connection_buffers"), before + 100'000);
 }
 
-// Assigning {} to a text keeps its memory, which an idle connection then held on to.
+// Assigning {} to a string keeps its memory, which an idle connection then held.
 TEST_F(Memory, AnIdleConnectionKeepsNoLargeBuffer) {
   start();
   int64_t before = part("connection_buffers");
@@ -84,7 +84,7 @@ TEST_F(Memory, AnIdleConnectionKeepsNoLargeBuffer) {
   }));
 }
 
-// Twenty times as large as a document as it was as text.
+// A document that is twenty times as large when parsed.
 TEST_F(Memory, ABodyOfManyTinyValuesIsRefused) {
   start();
   std::string body = "[[]";

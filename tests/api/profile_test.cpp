@@ -22,7 +22,7 @@ class Profile : public ServerTest {
     return sender.response();
   }
   Json trace() { return parse_json(post("/stop_profile", "").body, "trace").value(); }
-  // How often events of each name came, and that those of a step lie in it.
+  // Counts events by name, and checks that those of a step lie within it.
   static std::map<std::string, int> names_in(const Json& trace) {
     std::map<std::string, int> names;
     double step_end = 0;

@@ -1,4 +1,4 @@
-// POST /api/pull, with a hub of the test's own.
+// POST /api/pull, with a hub that the test provides.
 #include <fmt/format.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Streams that are gone on with by Last-Event-ID, in every API that has server-sent events.
+// Streams that continue after Last-Event-ID, in every API with server-sent events.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Event {
   std::string id, rest;
 };
 
-// Whether a run says something of its own time, or of the cache, under this key.
+// Whether the value under this key depends on a run's timing or cache.
 bool is_of_a_run(std::string_view key) {
   constexpr std::string_view kKeys[] = {"created",       "created_at",      "completed_at",
                                         "cache_n",       "cached_tokens",   "prompt_n",
@@ -44,7 +44,7 @@ bool is_of_a_run(std::string_view key) {
          key.ends_with("_ms") || key.ends_with("second");
 }
 
-// Ids of Responses are random, so that nobody guesses those that are stored.
+// Ids of Responses are random, so that stored ones cannot be guessed.
 void erase_random_ids(std::string& text) {
   for (const char* prefix : {"resp_", "msg_"}) {
     for (size_t at = 0; (at = text.find(prefix, at)) != text.npos;) {
@@ -55,7 +55,7 @@ void erase_random_ids(std::string& text) {
   }
 }
 
-// `text` without the numbers that differ in the next run.
+// `text` without the numbers that differ between runs.
 std::string timeless(const std::string& text) {
   std::string kept;
   size_t from = 0;

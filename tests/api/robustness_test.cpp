@@ -1,5 +1,5 @@
-// Clients that stall, flood, vanish or ask for too much: each gets an answer or is cut, nobody else
-// notices, and pages, connections and bytes are back at base afterwards.
+// Clients that stall, flood, vanish or ask for too much. Each gets an answer or is disconnected,
+// other clients do not notice, and afterwards no page, connection or byte stays in use.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -332,7 +332,7 @@ TEST_F(Robustness, ACancelStormLeavesNothing) {
 
 class Drain : public ServerTest {};
 
-// Issue 17: probes could not see the documented 503, since nobody accepted them.
+// Issue 17: probes could not see the documented 503, because their connections were not accepted.
 TEST_F(Drain, RunningStreamsFinishAndNewConnectionsAreAnswered503) {
   start();
   Client running = client(), idle = client();

@@ -1,4 +1,4 @@
-// A router over workers in this process: whom it chooses, and what it says of it.
+// A router over workers in this process: whom it chooses, and what it reports about it.
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -63,7 +63,7 @@ TEST_F(RouteApi, GoesToWhoeverHasThePrefix) {
   start();
   ASSERT_TRUE(wait_for("banyan:router_announcing_workers", 2));
   EXPECT_EQ(router().get("/count?tokens=2&prompt=300").status, 200);
-  // What is known of the pages at first is a prediction; then the worker says it.
+  // Pages are predicted at first; then the worker reports them.
   ASSERT_TRUE(wait_for("banyan:router_known_pages", 18));
   for (int i = 0; i < 8; ++i) EXPECT_EQ(router().get("/count?tokens=2&prompt=300").status, 200);
   std::vector<double> prompts = prompt_tokens();

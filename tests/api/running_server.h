@@ -16,7 +16,7 @@ namespace banyan::test {
 
 class RunningServer {
  public:
-  // With `route`, the model's tokenizer alone is loaded.
+  // With `route`, only the model's tokenizer is loaded.
   RunningServer(const EngineConfig& engine, ServerConfig config,
                 const std::optional<RouteConfig>& route = {})
       : server_(std::move(config), test_routes()) {
@@ -48,7 +48,7 @@ class RunningServer {
     std::string line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
     return std::stod(line.substr(line.rfind(' ') + 1));
   }
-  // Waits until it is so much, or so little.
+  // Waits until the value has risen, or fallen, to this.
   bool reaches(const std::string& name, double value, bool falling = false) const {
     auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
     while (std::chrono::steady_clock::now() < end) {

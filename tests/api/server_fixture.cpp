@@ -60,7 +60,7 @@ void echo(Service& service, HttpRequest request, ResponderPtr responder) {
   if (!taken) responder->respond_error(503, "busy");
 }
 
-// Holds up the thread that compiles grammars until the test lets it go.
+// Blocks the thread that compiles grammars until the test releases it.
 void hold_grammars(Service& service, HttpRequest, ResponderPtr responder) {
   service.grammars().run([] { grammars_held().acquire(); });
   responder->respond(200, "", "text/plain");

@@ -1,4 +1,4 @@
-// A server in this process, over the tiny model, with routes of its own for what tests need.
+// A server in this process, with the tiny model and additional routes for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -50,9 +50,9 @@ class ServerTest : public testing::Test {
   }
   Server& server() { return *server_; }
   Server::Counts counts() { return server_->counts(); }
-  // Waits until `condition` holds of the counts; says whether it ever did.
+  // Waits until the counts satisfy `condition`; returns whether they ever did.
   bool eventually(const std::function<bool(const Server::Counts&)>& condition);
-  // Waits until nothing is being done and nothing is held.
+  // Waits until nothing runs and nothing is held.
   bool back_to_base();
 
  private:

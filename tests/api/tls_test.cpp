@@ -1,4 +1,4 @@
-// TLS: certificates that work, those that do not, and clients without any.
+// TLS: valid and invalid certificates, and clients without TLS.
 #include <fmt/format.h>
 #include <openssl/ssl.h>
 
@@ -30,8 +30,8 @@ class Tls : public test::ServerTest {
     Status listening = server.listen();
     return listening ? "" : listening.error().message;
   }
-  // All that the server writes to `request`, which says Connection: close. Trusts `certificate`
-  // alone; empty: the handshake failed.
+  // Everything that the server answers to `request`, which says Connection: close. Trusts only
+  // `certificate`; empty: the handshake failed.
   std::string ask(const Certificate& certificate, const std::string& request) {
     SSL_CTX* context = SSL_CTX_new(TLS_client_method());
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
@@ -52,7 +52,7 @@ class Tls : public test::ServerTest {
     return answer;
   }
 
-  // What our client makes of the server, with these files.
+  // The result of our client's request to the server, with these files.
   Result<HttpClient::Answer> fetch(const TlsFiles& files, ClientRequest request,
                                    const std::string& host = "127.0.0.1") {
     boost::asio::io_context io(1);
@@ -78,7 +78,7 @@ TEST_F(Tls, AnswersAndStreamsToThoseWhoTrustTheCertificate) {
   EXPECT_TRUE(health.starts_with("HTTP/1.1 200")) << health;
   std::string stream = ask(own_, "GET /stream?tokens=5" + close + "\r\n");
   EXPECT_NE(stream.find("data: length"), stream.npos) << stream;
-  // More than a record and than the system's buffer, both ways.
+  // More than a TLS record and more than the system's buffer, in both directions.
   std::string body(300000, 'x');
   std::string echo = ask(own_, "POST /echo" + close + "Content-Length: 300000\r\n\r\n" + body);
   EXPECT_TRUE(echo.ends_with("\r\n\r\n300000")) << echo.substr(0, 200);
@@ -167,7 +167,7 @@ TEST_F(Tls, ClientsProveThemselvesWhereTheyMust) {
   EXPECT_TRUE(back_to_base());
 }
 
-// A router, workers and etcd that all prove themselves to each other.
+// A router, workers and etcd that all authenticate to each other.
 TEST_F(Tls, ARouterAndItsWorkers) {
   REQUIRE_ETCD();
   TlsFiles etcd_files = own_.towards(other_);  // its HTTP gateway is a client of its own

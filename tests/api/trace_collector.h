@@ -1,4 +1,4 @@
-// A collector of OpenTelemetry on loopback that keeps what it is sent, and can refuse it or hang.
+// An OpenTelemetry collector on loopback that stores what it receives, and can refuse or hang.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@ class TraceCollector {
   ~TraceCollector() { server_.stop(); }
 
   std::string url() const { return server_.url() + "/v1/traces"; }
-  std::atomic<bool> hangs = false;  // takes requests and never answers
-  std::atomic<int> refusals = 0;    // so many requests more get `refusal`
+  std::atomic<bool> hangs = false;  // accepts requests and never answers
+  std::atomic<int> refusals = 0;    // this many more requests get `refusal`
   std::atomic<int> refusal = 503;
 
-  // The spans of that name that were taken, once there are so many, or when patience ends.
+  // The accepted spans of that name, once there are that many, or after a timeout.
   std::vector<Json> spans(const std::string& name, size_t count) {
     auto named = [&] {
       std::vector<Json> found;
@@ -80,7 +80,7 @@ class TraceCollector {
   }};
 };
 
-// The value of an attribute as text: OTLP's integers are, too.
+// The value of an attribute as text, which OTLP also uses for integers.
 inline std::string attribute(const Json& span, const std::string& name) {
   for (const Json& each : span["attributes"]) {
     if (each["key"] != name) continue;

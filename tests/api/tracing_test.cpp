@@ -20,7 +20,7 @@ using test::TraceCollector;
 constexpr const char* kTraceId = "0af7651916cd43dd8448eb211c80319c";
 constexpr const char* kParentId = "b7ad6b7169203331";
 
-// Goes after the server that sends to it.
+// Destroyed after the server that sends to it.
 struct WithCollector {
   TraceCollector collector;
 };
@@ -139,7 +139,7 @@ TEST_F(Tracing, NothingIsToldWithoutAnEndpoint) {
   EXPECT_EQ(get("/metrics").body.find("banyan:spans"), std::string::npos);
 }
 
-// The fixture's end waits for the server's, while the collector still hangs.
+// The fixture waits for the server to end while the collector still hangs.
 TEST_F(Tracing, ACollectorThatHangsHoldsUpNothing) {
   collector.hangs = true;
   start();

@@ -1,4 +1,4 @@
-// What the program says to command lines: help, versions and mistakes.
+// Command lines: help, version, and the errors for mistakes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ const std::vector<Words> kVerbs = {{"run"},
                                    {"bench", "one-batch"},
                                    {"bench", "prefix-cache"}};
 
-// Text that is no sentence of ours: a library's, or a placeholder of its types.
+// Text that is not one of our messages: a library's, or a placeholder for a type.
 void expect_plain_words(const std::string& text) {
   for (const char* foreign : {"json.exception", "INT in", "FLOAT in", "{false}", "REQUIRED",
                               "Could not convert", "not expected", "INI was", "yaml-cpp"}) {
@@ -193,7 +193,8 @@ TEST(Arguments, TheNamesOfOtherProgramsMeanTheSame) {
   EXPECT_EQ(answer.out, run_program(chat).out);
 }
 
-// A chat model that gets a bare text often writes nothing: it was an empty line and exit code 0.
+// A chat model that gets a bare text often writes nothing; the result was an empty line and exit
+// code 0.
 TEST(Arguments, ABarePromptToAChatModelIsNoted) {
   ProgramResult result = run_program(
       {"generate", test::nano_model(), "Hi", "--stop", "e,i,o,a", "--regex", "[ ]", "-n", "1"});
@@ -259,7 +260,7 @@ TEST(Arguments, MistakesInBenchAreNamed) {
   }
 }
 
-// Whoever leaves the model out sees what was taken for it.
+// If the model is left out, the error shows which word was taken for it.
 TEST(Generate, NamesTheModelThatNothingFollows) {
   ProgramResult result = run_program({"generate", "Tell me a story."});
   EXPECT_EQ(result.exit_code, 2);
@@ -268,7 +269,7 @@ TEST(Generate, NamesTheModelThatNothingFollows) {
       << result.err;
 }
 
-// Of the storage of a cache, SGLang's options: what is missing or cannot be is said by name.
+// SGLang's options of cache storage: errors name what is missing or invalid.
 TEST(Arguments, OptionsOfTheCachesStorageSayWhatTheyNeed) {
   const std::vector<std::pair<Words, const char*>> kMistakes = {
       {{"--enable-hierarchical-cache"}, "--max-total-tokens"},

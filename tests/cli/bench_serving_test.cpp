@@ -46,7 +46,7 @@ TEST(BenchServing, PrintsTheTableAndAppendsJson) {
   std::string lines = read_file(file).value();
   EXPECT_EQ(std::ranges::count(lines, '\n'), 2);
 
-  // What fails is told, with its reason; the second dataset is longer than the context.
+  // Failures are reported with their reason; the second dataset exceeds the context.
   ProgramResult failed =
       run_program(bench(server.url, {"--extra-request-body", "{\"stream\": 1}"}));
   EXPECT_EQ(failed.exit_code, 1);

@@ -22,7 +22,7 @@ void expect_failure(const std::vector<std::string>& words, const std::string& na
   EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
 }
 
-// Every verb that loads a model says the same.
+// Every verb that loads a model reports the same error.
 void expect_unusable(const std::string& folder, const std::string& named) {
   expect_failure({"inspect", "--model", folder}, named);
   expect_failure({"run", "--model", folder}, named);

@@ -32,7 +32,7 @@ std::vector<std::string> eval(const TemporaryFolder& folder, const char* out,
   return words;
 }
 
-// Lines in the questions' order, without what names the run.
+// Lines in the order of questions, without the parameters of the run.
 std::vector<Json> predictions(const TemporaryFolder& folder, const char* out) {
   std::string text = read_file(folder.path() + "/" + out).value();
   std::vector<Json> lines;
@@ -59,7 +59,7 @@ TEST(Eval, AsksAnEngineOrAServerAlike) {
       << first.out;
   EXPECT_EQ(predictions(folder, "a").size(), 3u);
 
-  // The rest of them, and none twice.
+  // The remaining questions, and none twice.
   ProgramResult all = run_program(eval(folder, "a", here));
   EXPECT_EQ(all.exit_code, 0) << all.err;
   EXPECT_NE(all.out.find("/5 = "), std::string::npos) << all.out;

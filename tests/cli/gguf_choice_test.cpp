@@ -1,4 +1,4 @@
-// Which GGUF file of a repository a tag means, and how names of models on a hub are read.
+// Which GGUF file of a repository a tag selects, and how model names on a hub are parsed.
 #include "hub/gguf_choice.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A Hugging Face hub of one model, acme/nano, that can be told to cut off and to lie.
+// A Hugging Face hub with one model, acme/nano, that can drop connections and send wrong data.
 #pragma once
 
 #include <fmt/format.h>

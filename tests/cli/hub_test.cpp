@@ -1,4 +1,4 @@
-// Models from a Hugging Face hub that the test serves, with cuts and lies.
+// Downloads from a hub that the test serves, with dropped connections and wrong data.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// banyan models: what it lists, and that docs/MODELS.md says the same.
+// banyan models: its list, and that docs/MODELS.md has the same.
 #include <gtest/gtest.h>
 
 #include "base/file.h"

@@ -1,5 +1,4 @@
-// The model of this repository, where it is: says to the first cases of its suites what the
-// training code says.
+// banyan-nano, if it is there: it answers the first cases of its suites as the training code does.
 #include <gtest/gtest.h>
 
 #include "cli/program.h"

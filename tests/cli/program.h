@@ -31,7 +31,7 @@ inline int exit_code_of(int wait_status) {
   return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
-// Replaces this process by the program; only after a fork.
+// Replaces this process by the program; call only after a fork.
 [[noreturn]] inline void become_program(const std::vector<std::string>& arguments) {
   std::vector<char*> words = {const_cast<char*>("banyan")};
   for (const std::string& argument : arguments)
@@ -53,7 +53,7 @@ inline pid_t start_program(const std::vector<std::string>& arguments, int in, in
   become_program(arguments);
 }
 
-// Returns once `process` handles SIGINT itself, as the kernel says, or has ended.
+// Returns once the kernel says that `process` handles SIGINT itself, or once it has ended.
 inline void wait_until_it_catches_interrupts(pid_t process) {
   std::string path = "/proc/" + std::to_string(process) + "/status";
   auto catches = [&] {
@@ -73,7 +73,7 @@ inline void wait_until_it_catches_interrupts(pid_t process) {
   }
 }
 
-// A file that the program reads or writes, closed at the end of the test's use of it.
+// A file that the program reads or writes; closed when the object is destroyed.
 class OpenFile {
  public:
   OpenFile(const std::string& path, int flags)
@@ -108,8 +108,8 @@ inline void copy_files(const std::string& from, const TemporaryFolder& to,
   }
 }
 
-// A model that talks nonsense for as long as it is let: random weights, a small vocabulary and room
-// for a million tokens. Without a chat template.
+// A model that writes random text without end: random weights, a small vocabulary and room for a
+// million tokens. No chat template.
 inline void make_endless_model(const TemporaryFolder& folder) {
   copy_files(source_path("tests/golden/tokenizer/tiny_metaspace"), folder,
              {"tokenizer.json", "tokenizer_config.json"});

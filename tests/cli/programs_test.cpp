@@ -1,4 +1,4 @@
-// Programs on a server that people run, through real sockets.
+// Programs on a running server, through real sockets.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -44,8 +44,8 @@ TEST(ProgramsOverHttp, TheServersApisGiveWhatTheModelGives) {
   }
 }
 
-// A batch whose server is killed in the middle keeps what came, says of the rest what happened, and
-// goes on from its file on another server.
+// A batch whose server is killed midway keeps its results, reports an error for the rest, and
+// continues from its file on another server.
 TEST(ProgramsOverHttp, ABatchOutlivesItsServer) {
   TemporaryFolder folder;
   test::make_endless_model(folder);
@@ -93,7 +93,8 @@ TEST(ProgramsOverHttp, ABatchOutlivesItsServer) {
   }
 }
 
-// A port that takes connections and says nothing, so that a test knows when somebody waits there.
+// A port that accepts connections and sends nothing, so that a test knows when a client waits
+// there.
 class SilentServer {
  public:
   SilentServer() {
@@ -119,7 +120,7 @@ class SilentServer {
   int socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 };
 
-// What an interrupt leaves of a benchmark that waits for its peer.
+// The output of a benchmark that is interrupted while it waits for its peer.
 test::ProgramResult interrupted_bench(std::vector<std::string> more) {
   SilentServer peer;
   TemporaryFolder folder;
@@ -144,7 +145,7 @@ TEST(BenchPrograms, InterruptPrintsWhatIsMeasured) {
   EXPECT_EQ(table.exit_code, 130);
   EXPECT_TRUE(table.out.contains("programs/s")) << table.out;
   EXPECT_TRUE(table.out.contains("no-radix-cache: x")) << "the means: " << table.out;
-  // Sanitizers have something to say of fibers before that.
+  // Sanitizers may print warnings about fibers before it.
   EXPECT_TRUE(table.err.ends_with("banyan: interrupted; not measured:\n  peer: few_shot\n"))
       << table.err;
 

@@ -1,4 +1,4 @@
-// banyan serve as people start and end it.
+// banyan serve as users start and stop it.
 #include <fmt/format.h>
 
 #include <thread>
@@ -24,7 +24,7 @@ class Serving {
     start(std::move(arguments), 0, log.descriptor());
     port_ = std::atoi(after("banyan: ready on http://127.0.0.1:").c_str());
   }
-  // One that says what it says to `stderr_descriptor`, -1 for none, and is ready on return.
+  // Starts a server that logs to `stderr_descriptor` (-1: none) and waits until it is ready.
   Serving(std::vector<std::string> arguments, int stderr_descriptor) : port_(free_port()) {
     start(std::move(arguments), port_, stderr_descriptor);
     for (int i = 0; i < test::kPatienceMs && client().get("/health").status != 200; ++i) {
@@ -48,7 +48,7 @@ class Serving {
     return test::exit_code_of(status);
   }
 
-  // What stands behind `text` in the log, once it is there; empty if the server has ended.
+  // What follows `text` in the log, once it is there; empty if the server has ended.
   std::string after(std::string_view text) const {
     for (int i = 0; i < test::kPatienceMs; ++i) {
       std::string all = log();
@@ -134,8 +134,8 @@ TEST(Serve, ASecondSignalEndsAtOnce) {
   EXPECT_EQ(server.wait(), 130);
 }
 
-// Issue 17: a stderr pipe that nobody reads hung requests, /health and SIGTERM; a closed or full
-// stderr ended the server at its start.
+// Issue 17: a stderr pipe that nobody reads blocked requests, /health and SIGTERM; a closed or full
+// stderr ended the server at startup.
 void expect_service(std::string_view what, int stderr_descriptor) {
   Serving server({"--log-requests", "--decode-log-interval", "1", "--enable-metrics"},
                  stderr_descriptor);

@@ -1,4 +1,4 @@
-// `banyan serve` beside the program under test.
+// Runs `banyan serve` next to the program under test.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ class ServingProgram {
   }
   ~ServingProgram() { end(SIGTERM); }
 
-  // Ends it the hard way, or by a signal that lets it finish what it has begun.
+  // Ends it with SIGKILL, or with a signal that lets it finish running requests.
   void end(int signal) {
     if (child_ <= 0) return;
     kill(child_, signal);

@@ -1,4 +1,4 @@
-// The program as a person meets it: on a terminal, with Ctrl-C; and the chat through a pipe.
+// The program on a terminal, with Ctrl-C, and the chat through a pipe.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
@@ -68,13 +68,13 @@ class TerminalProgram {
     return false;
   }
 
-  // Gives the window other columns, as a person who drags its border does.
+  // Resizes the terminal window.
   void resize(unsigned short columns) {
     winsize window = {.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
     EXPECT_EQ(ioctl(terminal_, TIOCSWINSZ, &window), 0);
   }
 
-  // Stops the program, leaves the terminal as a shell does, and lets the program go on.
+  // Stops the program, restores the terminal as a shell does, and resumes the program.
   void stop_and_continue() {
     kill(child_, SIGSTOP);
     waitpid(child_, nullptr, WUNTRACED);
@@ -84,7 +84,7 @@ class TerminalProgram {
     EXPECT_EQ(tcsetattr(terminal_, TCSANOW, &mode), 0);
     kill(child_, SIGCONT);
   }
-  // Whether the program has the terminal in its own mode, a minute from now at the latest.
+  // Waits up to a minute until the program has switched the terminal to its own mode.
   bool has_raw_mode() const {
     auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     termios mode = {};
@@ -161,7 +161,8 @@ TEST(Chat, ALineIsDrawnAgainFromItsBeginAfterAResize) {
   test::make_story_model(folder);
   TerminalProgram program({"run", folder.path()});
   ASSERT_TRUE(program.shows(">>> ")) << program.screen();
-  // The terminal echoes by itself what comes before the editor has taken over: only that moves.
+  // Input that arrives before the editor is ready is echoed by the terminal itself; only that part
+  // moves.
   program.type("ab\x01");
   ASSERT_TRUE(program.shows("\b\b")) << program.screen();
   program.type("\x0b/show " + std::string(90, 'x') + "end");
@@ -292,7 +293,7 @@ TEST(Chat, ThroughAPipePrintsRepliesAlone) {
   EXPECT_NE(chat.err.find("top_k is now 3"), std::string::npos) << chat.err;
 }
 
-// Every turn goes through the template with all turns before it.
+// Every turn goes through the template with all earlier turns.
 TEST(Chat, TemplateGetsTheHistoryAndTheSystemMessage) {
   TemporaryFolder folder;
   test::make_story_model(folder,
@@ -335,7 +336,7 @@ TEST(Chat, OptionsOfATemplateNeedOne) {
   EXPECT_NE(chat.err.find("need a chat template"), std::string::npos) << chat.err;
 }
 
-// A context that is full drops what is oldest and goes on.
+// A full context drops the oldest messages and continues.
 TEST(Chat, AFullContextDropsTheOldest) {
   TemporaryFolder folder;
   test::make_story_model(folder,
@@ -382,7 +383,7 @@ TEST(Chat, ToolsEndRepliesInJson) {
   EXPECT_NE(chat.err.find("Replies are any text again."), std::string::npos) << chat.err;
 }
 
-// The template writes what it is given, so the second prompt shows how a call is kept.
+// The template prints its input, so the second prompt shows how a call is stored.
 TEST(Chat, RepliesFollowASchemaAndCallTools) {
   TemporaryFolder folder;
   test::make_story_model(folder,

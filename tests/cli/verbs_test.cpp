@@ -1,4 +1,4 @@
-// Every verb on models that work: what is on stdout, and that nothing else is.
+// Every verb on working models: its results are on stdout, and nothing else is.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Attention over pages of every table: portable against f64, the others against portable, and each
-// against itself bit for bit in other spans, page sizes, batches and numbers of threads.
+// against itself, bit for bit, with other spans, page sizes, batches and numbers of threads.
 //
-// Pools start as NaN, pages that a sequence may have given back are -1 in its page table, and NaN
-// lies there too, so reading a key that is not visible fails.
+// Pools start as NaN, and pages that a sequence may have given back are -1 in its page table, with
+// NaN where that points, so reading an invisible key fails.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -113,7 +113,7 @@ class Cache {
     return out;
   }
 
-  // From here on launches take so many keys of each span, a multiple of kAttentionBlock, in turns.
+  // From here on, each launch takes this many keys of each span, a multiple of kAttentionBlock.
   void take_blocks_of(int64_t keys) { block_keys_ = keys; }
 
   // The keys of the first sequence at positions [first, first + count), as a table reads them.
@@ -340,7 +340,7 @@ TEST(Attention, SinksAndSoftCapsStayWithinTheBound) {
   }
 }
 
-// Beyond the parts in which sums start anew, and with fewer heads than workers: several workers
+// More keys than the parts in which sums restart, and fewer heads than workers: several workers
 // compute one row together.
 TEST(Attention, ALongContextIsSharedWithoutChangingABit) {
   Random random(21);
@@ -410,7 +410,7 @@ TEST(Attention, PageSizeAndThreadsDoNotChangeABit) {
   }
 }
 
-// The same sequences token by token, in random chunks and beside each other, in one pool.
+// The same sequences token by token, in random chunks and several at once, in one pool.
 TEST(Attention, SpansAndNeighboursDoNotChangeABit) {
   Random random(5);
   ThreadPool threads(2);
@@ -462,7 +462,7 @@ TEST(Attention, SpansAndNeighboursDoNotChangeABit) {
   }
 }
 
-// A poisoned row poisons itself and the rows that see its key, in every table alike.
+// A NaN row affects itself and the rows that see its key, in every table alike.
 TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
   Random random(6);
   for (const KernelTable* table : tables_and_emulated()) {
@@ -483,7 +483,7 @@ TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
       auto a = attend_whole(*table, shape, clean), b = attend_whole(*table, shape, poisoned);
       for (int64_t i = 0; i < std::ssize(a); ++i) {
         int64_t row = i / shape.out_width(), column = i % shape.value_dim;
-        // A quantised row is poisoned as a whole.
+        // A quantised row becomes NaN as a whole.
         bool poisoned_value = column == 3 || is_quantised_state(dtype);
         bool touched = (row >= 40 && row < 60 && poisoned_value) || row >= 70;
         EXPECT_EQ(std::isfinite(b[i]), !touched) << table->name << " row " << row;
@@ -500,7 +500,7 @@ TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
   }
 }
 
-// A score of -infinity weighs nothing; only -infinities leave no number.
+// A score of -infinity weighs nothing; a row with only such scores is NaN.
 TEST(Attention, InfiniteScores) {
   for (const KernelTable* table : tables_and_emulated()) {
     Shape shape = {.kv_heads = 1, .group = 1, .head_dim = 8};
@@ -553,7 +553,8 @@ TEST(Attention, ValuesHaveAWidthOfTheirOwn) {
   }
 }
 
-// Keys taken block by block: rows that begin, go on and end in each block, alone and beside others.
+// Keys in several launches, block by block: rows that begin, continue and end in each block, alone
+// and with others.
 TEST(Attention, BlocksOfKeysDoNotChangeABit) {
   Random random(23);
   ThreadPool threads(2);

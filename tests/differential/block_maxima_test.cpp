@@ -1,5 +1,5 @@
-// Scores of blocks by the best of their keys, of every table: against f64, and against themselves
-// bit for bit in other parts, page sizes and numbers of threads.
+// Block scores by the best of a block's keys, of every table: against f64, and against themselves,
+// bit for bit, with other parts, page sizes and numbers of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The CUDA kernels, emulated, where they promise the bits of the portable ones.
+// The CUDA kernels, emulated, wherever they promise the bits of the portable ones.
 #include <gtest/gtest.h>
 
 #include "differential/gemm_case.h"

@@ -1,4 +1,4 @@
-// A draw is the same bits in every table.
+// Every table draws the same tokens, bit for bit.
 #include <gtest/gtest.h>
 
 #include "base/random.h"

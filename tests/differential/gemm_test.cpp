@@ -122,7 +122,7 @@ TEST(Gemm, ARowHasTheSameBitsInEveryBatchAndOnEveryNumberOfThreads) {
   });
 }
 
-// Rows that are longer than what is multiplied in one go, in groups that end within and beyond it.
+// Rows that are longer than one pass of a kernel, with groups that end inside and across passes.
 TEST(Gemm, LongRowsAddUpFromPartToPart) {
   constexpr int64_t kRows = 19;
   Random random(9);
@@ -145,7 +145,7 @@ TEST(Gemm, LongRowsAddUpFromPartToPart) {
   });
 }
 
-// Like matrices at one stride, as one group.
+// Equal matrices at one stride, as one group.
 struct PackedGroup {
   static constexpr int64_t kCount = 5, kN = 50, kGap = 128;
   static constexpr int64_t kK = kLevelledGroup;
@@ -203,8 +203,8 @@ void expect_group(const PackedGroup& group, GemmArgs args, int64_t y_rows, const
   }
 }
 
-// Experts with the rows that were routed to them, some with none; then their own rows, behind which
-// x has some that nobody wrote. They share a bias, or each has its own.
+// Experts with the rows routed to them, some with none. Then rows of their own, where x continues
+// with rows that were never written. Experts share a bias, or have one each.
 TEST(Gemm, AGroupOfExpertsTakesTheRowsOfEach) {
   constexpr int64_t kK = PackedGroup::kK, kRows = 40;
   Random random(8);
@@ -234,7 +234,7 @@ TEST(Gemm, AGroupOfExpertsTakesTheRowsOfEach) {
   });
 }
 
-// Heads that have a segment of each row of their own, or share one, and columns of their own.
+// Heads that each have their own segment of a row, or share one, and their own output columns.
 TEST(Gemm, AGroupOfHeadsTakesTheSegmentsOfEachRow) {
   constexpr int64_t kK = PackedGroup::kK, kRows = 21, kHeads = PackedGroup::kCount;
   constexpr int64_t kStride = kK + 5;  // from segment to segment

@@ -49,7 +49,7 @@ std::vector<SpanArgs> spans_of(int64_t first, int64_t count, int64_t chunk) {
   return spans;
 }
 
-// Of a table whose products of these keys are of rounded queries.
+// For a table that multiplies these keys with rounded queries.
 double tolerance(const KernelTable& table, DType dtype) {
   std::string_view name = table.name;
   bool pairs = name == "avx512_bf16" || name.ends_with("amx");
@@ -161,7 +161,7 @@ TEST(IndexScores, AreTheSameInAnySpanPagePartAndNumberOfThreads) {
   }
 }
 
-// Every score is 0, and of equals the first are taken.
+// Every score is 0; among equals the first are chosen.
 TEST(IndexScores, OfAQueryOfZerosChooseTheFirstKeys) {
   constexpr int64_t kLength = 70, kTopK = 9;
   Random random(23);
@@ -189,7 +189,7 @@ TEST(IndexScores, OfAQueryOfZerosChooseTheFirstKeys) {
   }
 }
 
-// A key that is no number has a score that is none, or 0, and changes no other.
+// A NaN key has a NaN score, or 0, and changes no other score.
 TEST(IndexScores, OfAKeyThatIsNoNumberHarmNoOther) {
   constexpr int64_t kLength = 60, kSpoilt = 33;
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kF8E4M3}) {
@@ -315,7 +315,7 @@ constexpr LatentCase kLatentCases[] = {{3, 40, 24, DType::kF32},    {26, 37, 33,
                                        {5, 96, 64, DType::kBF16},   {40, 96, 64, DType::kBF16},
                                        {130, 64, 32, DType::kBF16}, {20, 64, 32, DType::kI8}};
 
-// With all keys selected the bits are those of dense attention.
+// With all keys selected, the bits are those of dense attention.
 TEST(SelectedLatents, OfAllKeysAreDense) {
   constexpr int64_t kLength = 620, kCount = 5;
   ThreadPool three(3);
@@ -340,8 +340,8 @@ TEST(SelectedLatents, OfAllKeysAreDense) {
   }
 }
 
-// The bits of a row are those of dense attention to a sequence of its keys alone, whatever the
-// pages are and whoever else is in the launch.
+// The bits of a row are those of dense attention to a sequence of only its selected keys, whatever
+// the pages and the rest of the launch.
 TEST(SelectedLatents, AreASequenceOfTheirOwn) {
   constexpr int64_t kLength = 1100, kCount = 5, kKeys = 640;
   ThreadPool two(2), five(5);

@@ -102,7 +102,7 @@ inline std::vector<char> store_rows(const std::vector<float>& values, DType dtyp
   return stored;
 }
 
-// What these rows stand for.
+// The values that these rows decode to.
 inline std::vector<float> load_rows(const std::vector<char>& stored, DType dtype,
                                     const RowShape& shape) {
   if (!is_quantised_state(dtype)) return decode(stored, dtype);
@@ -126,8 +126,8 @@ inline std::vector<float> as_stored(const std::vector<float>& values, DType dtyp
   return load_rows(store_rows(values, dtype, shape), dtype, shape);
 }
 
-// Bytes whose first is aligned as a weight arena aligns it; filled with 0xff, which is NaN in every
-// type, so that whatever is read without having been written shows.
+// Bytes aligned as in a weight arena and filled with 0xff, which is NaN in every type, so that
+// reading unwritten memory is noticed.
 class AlignedBytes {
  public:
   explicit AlignedBytes(size_t bytes) : storage_(bytes + 64, char(0xff)) {

@@ -1,4 +1,4 @@
-// The loops that measure a machine's limits: that they do the operations they say.
+// The loops that measure a machine's limits perform the operations that they count.
 #include "kernels/limits.h"
 
 #include <gtest/gtest.h>

@@ -125,7 +125,7 @@ TEST(Route, PrefersTheLowestIndexAmongEquals) {
   }
 }
 
-// Whatever the numbers, the ids are of different experts and in range.
+// Whatever the numbers, the ids are distinct and in range.
 TEST(Route, ChoosesExpertsWhateverTheNumbers) {
   Random random(5);
   constexpr int64_t kExperts = 24;
@@ -193,8 +193,8 @@ TEST(CombineExperts, SumsInTheOrderOfTheChoices) {
   }
 }
 
-// Every choice of an expert that computes has a place of its own, those of one expert together and
-// in the order of the choices.
+// Every choice of a computing expert has its own place; those of one expert are contiguous, in the
+// order of the choices.
 TEST(SortExperts, IsStableAndCountsWhatWasChosen) {
   constexpr int64_t kExperts = 5, kIdentities = 2;
   Random random(9);

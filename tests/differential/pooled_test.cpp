@@ -1,5 +1,5 @@
-// Pooled keys of every table against those of the portable one, and how attention to them falls on
-// blocks.
+// Pooled keys of every table against the portable ones, and the weight that attention to them puts
+// on blocks.
 #include <gtest/gtest.h>
 
 #include <algorithm>

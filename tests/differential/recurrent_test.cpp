@@ -25,7 +25,7 @@ struct Shape {
   int64_t value_width() const { return heads * value_dim; }
   int64_t state_size() const { return heads * key_dim * value_dim; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(key_dim)); }
-  // From hardly any decay to one that leaves nothing of the step before.
+  // From hardly any decay to one that removes everything.
   std::vector<float> log_decay() const {
     std::vector<float> all;
     for (int64_t h = 0; h < heads; ++h) all.push_back(h == 1 ? -120.0f : -0.004f - 0.3f * h);
@@ -35,9 +35,8 @@ struct Shape {
 
 const std::vector<float> kSkip = {0.5f, -1.25f, 0, 2, 1, -3};  // of state spaces, of each head
 
-// Queries, keys and values of one sequence, rows dense. For the delta rule keys are of length 1 at
-// most; decays go from none to a channel that forgets all, and strengths (of a state space its
-// steps) from 0 to 1.
+// Queries, keys and values of one sequence, rows dense. For the delta rule, keys have norm at most
+// 1, some decays forget everything, and strengths (for a state space: its steps) range from 0 to 1.
 struct Inputs {
   Inputs(const Shape& shape, int64_t length, int64_t prompt, Random& random)
       : length(length),
@@ -347,7 +346,7 @@ TEST(LinearAttention, BothFormsOfEveryTableAreWithinTheirErrorBound) {
 
 class Recurrence : public testing::TestWithParam<Rule> {};
 
-// Sequences beside each other in random spans, cut at chunks while they are in their prompts.
+// Several sequences in random spans, cut at chunks while they are in their prompts.
 TEST_P(Recurrence, SpansNeighboursAndThreadsDoNotChangeABit) {
   Random random(2);
   for (const KernelTable* table : tables()) {
@@ -388,7 +387,7 @@ TEST_P(Recurrence, SpansNeighboursAndThreadsDoNotChangeABit) {
   }
 }
 
-// The form is the position's, not the span's: a prompt computed to its end and then row by row.
+// The form depends on the position, not on the span: a whole prompt, then row by row.
 TEST_P(Recurrence, TheTwoFormsDifferAndThePromptsLengthTellsWhichOneRuns) {
   Random random(5);
   for (const KernelTable* table : tables()) {
@@ -407,8 +406,8 @@ TEST_P(Recurrence, TheTwoFormsDifferAndThePromptsLengthTellsWhichOneRuns) {
   }
 }
 
-// A captured state is the one of a run that ended there, as a prompt of its own or not, and what
-// resumes from it goes on as if it had never stopped.
+// A captured state equals that of a run that ended there, and a run that resumes from it continues
+// as if it had never stopped.
 TEST_P(Recurrence, CapturesAreTheStatesOfRunsThatEndThere) {
   Random random(3);
   for (const KernelTable* table : tables()) {

@@ -194,7 +194,7 @@ bool same(const Result& a, const Result& b) {
   return same_bits(a.out, b.out) && a.runs == b.runs && a.counts == b.counts;
 }
 
-// Which blocks row t of a head looks at, in f64.
+// The blocks that row t of a head attends to, in f64.
 std::vector<bool> chosen_blocks(const Shape& shape, const std::vector<float>& q,
                                 const std::vector<float>& k, int64_t t, int64_t head) {
   int64_t own = t / shape.block, d = shape.head_dim;
@@ -218,7 +218,7 @@ std::vector<bool> chosen_blocks(const Shape& shape, const std::vector<float>& q,
   return chosen;
 }
 
-// Attention in f64, over every key with a mask of what is not chosen.
+// Attention in f64 over every key, with a mask for the others.
 void expect_near_masked(const KernelTable& table, const Shape& shape, const Inputs& inputs,
                         const Result& result) {
   auto k = as_stored(inputs.k, shape.dtype, {.width = shape.head_dim});

@@ -1,5 +1,5 @@
-// Any file as the output of an earlier batch: it is gone on from or refused, and what was read as
-// done is read again after more was written.
+// Any file as the output of an earlier batch: it is resumed or refused, and results that were read
+// as done are still there after more were written.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Any bytes as data of a task, as a file of predictions and as an answer.
+// Any bytes as a task's data, as a file of predictions and as an answer.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
-// Requests from bytes: the first byte of the input says how the rest is cut into parts. However it
-// is cut, the same request must be read or none (only when a wrong one is refused may differ), and
-// what was read must keep the limits.
+// HTTP requests from any bytes: the first byte of the input decides how the rest is cut. However it
+// is cut, the same request is read or refused (only the time of a refusal may differ), and whatever
+// was read is within the limits.
 #include <algorithm>
 #include <string>
 

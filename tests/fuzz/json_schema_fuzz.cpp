@@ -1,5 +1,5 @@
-// Any bytes as a JSON schema: it is compiled or refused within its budget, and what is forced from
-// the start leads on.
+// Any bytes as a JSON schema: compiled or refused within its budget, and the forced beginning can
+// be continued.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Any bytes as a worker's stream of KV events, in pieces that the first byte sizes: messages that a
-// router may apply, or an error.
+// Any bytes as a worker's stream of KV events, in pieces sized by the first byte: messages that a
+// router can apply, or an error.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Any pattern over any text: refused, or spans that lie one after the other and cover the text.
+// Any pattern over any text: refused, or spans that cover the text without gaps.
 //
 // The input is the pattern, a zero byte, and the text.
 #include <cstddef>

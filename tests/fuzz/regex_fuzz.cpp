@@ -1,5 +1,5 @@
-// Any bytes as a pattern: it is compiled or refused within its budget, and a text that the
-// automaton accepts is also accepted byte by byte.
+// Any bytes as a pattern: compiled or refused within its budget. A text that the automaton accepts
+// is also accepted byte by byte.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

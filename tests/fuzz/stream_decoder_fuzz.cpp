@@ -86,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       streamed += stream.finish().text;
       const std::string decoded = tokenizer->decode(ids, skip).value();
       CHECK(stopped || !banyan::unicode::first_invalid(streamed));
-      // A run of byte tokens that is not valid: ByteRuns::kByCharacters.
+      // An invalid run of byte tokens: ByteRuns::kByCharacters.
       if (tokenizer == tokenizers[1] && decoded.find("\uFFFD") != decoded.npos) continue;
       const std::string expected = decoded.substr(0, first_stop(decoded, stops));
       CHECK(streamed == expected, "\"{}\" and \"{}\"", streamed, expected);

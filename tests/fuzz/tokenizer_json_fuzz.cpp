@@ -32,7 +32,7 @@ void use(const banyan::Tokenizer& tokenizer, std::string_view text) {
     }
     streamed += stream.finish().text;
     auto decoded = tokenizer.decode(*ids, special);
-    // What is not valid may have been given out in part: ByteRuns::kByCharacters.
+    // Invalid bytes may have been emitted in part: ByteRuns::kByCharacters.
     if (!decoded || decoded->find("\uFFFD") != decoded->npos) continue;
     CHECK(*decoded == streamed, "\"{}\" and \"{}\"", *decoded, streamed);
   }

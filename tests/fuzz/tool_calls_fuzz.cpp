@@ -1,5 +1,5 @@
-// Models' outputs through every parser of tool calls and reasoning: no crash, and the pieces that
-// they come in make no difference to what is read.
+// Model outputs through every parser of tool calls and reasoning: no crash, and the result does not
+// depend on how the text is cut.
 #include <cstdint>
 #include <string>
 #include <string_view>

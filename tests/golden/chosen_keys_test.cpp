@@ -1,5 +1,5 @@
-// Attention to chosen keys, by every kind of index: the same bits wherever positions are cut and
-// whatever was cached, and those of attention to all keys where all are chosen.
+// Attention to chosen keys, with every kind of index: the same bits however prompts are cut and
+// whatever was cached; with all keys chosen, the bits of dense attention.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST(ChosenKeys, AreTheSameForAnyCutPageAndNumberOfThreads) {
   }
 }
 
-// A prefix is found that ends on a page and one that ends inside, whose open page is copied.
+// A cached prefix that ends at a page boundary, and one that ends inside a page, which is copied.
 TEST(ChosenKeys, AreTheSameBehindEveryCachedPrefix) {
   constexpr int64_t kTokens = 6;
   for (const Kind& kind : kKinds) {

@@ -1,5 +1,5 @@
-// A GGUF file alone, as llama.cpp's converter writes it, computes what the checkpoint does that it
-// was made from (tools/make_gguf_recipes.py).
+// A GGUF file as llama.cpp's converter writes it computes the same as the checkpoint that it was
+// made from (tools/make_gguf_recipes.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ TEST_P(GgufModels, ComputeWhatTheirCheckpointsDo) {
   folder.write("model.safetensors",
                value_or_abort(read_file(golden_folder(GetParam()) + "/model.safetensors")));
   std::vector<float> expected = logits_at(folder.path()), ours = logits_at(file);
-  // To the weights of Gemma's norms one is added, which rounds them.
+  // The converter adds one to Gemma's norm weights, which rounds them.
   if (!GetParam().starts_with("gemma")) {
     EXPECT_TRUE(same_bits(ours, expected));
     return;

@@ -26,7 +26,7 @@ double largest(std::span<const float> values) {
   return most;
 }
 
-// A difference that is not a number counts as infinite.
+// A NaN difference counts as infinite.
 double error_of(std::span<const float> ours, std::span<const float> reference) {
   if (ours.size() != reference.size()) return INFINITY;
   double most = 0;

@@ -1,6 +1,5 @@
-// Every golden checkpoint with quantised keys and values: against the same arithmetic over f32
-// pages that hold the rounded numbers, bit for bit, and of other tables within what a rounding that
-// falls the other way can do.
+// Every golden checkpoint with a quantised KV cache: bit for bit against the same arithmetic over
+// f32 pages of rounded values, and other tables within the effect of single roundings.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Every quantised golden checkpoint against what transformers computes from the weights that its
-// codes stand for (tools/README.md).
+// Every quantised golden checkpoint against what transformers computes from the dequantised weights
+// (tools/README.md).
 //
 // Errors are the largest absolute difference over the reference's largest absolute value.
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Every family divided among ranks: what 2, 3 and 4 ranks load is the whole, bit for bit, and what
-// they compute together is what one computes.
+// Every family divided among 2, 3 and 4 ranks: their parts make up the whole model, and they
+// compute what one rank computes, bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Trained models against an independent forward pass in numpy: reference_greedy.json beside each.
+// Trained models against an independent forward pass in numpy: the reference_greedy.json in each
+// folder.
 #include <gtest/gtest.h>
 
 #include <algorithm>

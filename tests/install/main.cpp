@@ -1,4 +1,4 @@
-// Loads a model through the installed headers and libraries and prints what it says.
+// Loads a model through the installed headers and libraries, and prints its output.
 #include <banyan/llm.h>
 #include <banyan/options.h>
 

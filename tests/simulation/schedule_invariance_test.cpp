@@ -1,11 +1,7 @@
-// The master property: whatever is served beside it, in whatever chunks, pages, threads and order,
-// a request gets the tokens and log-probabilities of the naive run (the same request alone, in one
-// chunk, without any cached prefix), bit for bit. And after every step the scheduler's and the
-// radix tree's invariants hold.
-//
-// Goal: a seed explores one random workload on one random configuration; a failure names its seed.
-//   BANYAN_SEED=17 simulation_tests          replays seed 17 alone
-//   BANYAN_SEEDS=100000 simulation_tests     runs that many seeds
+// The main property: a request gets the tokens and log-probabilities of the naive run (the same
+// request alone, in one chunk, without any cached prefix), bit for bit. Other requests, chunks,
+// pages, threads and order change nothing. After every step the invariants of the scheduler and the
+// radix tree hold.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,15 +53,15 @@ FakeFaults random_faults(uint64_t seed, uint64_t i) {
           .delay_max = static_cast<int>(40 * rate())};
 }
 
-// What two lives of an engine keep: a disk of its own and, of every third seed, a store that it
-// shares with others.
+// What survives a restart of an engine: its own disk and, for every third seed, a store shared with
+// others.
 struct Kept {
   std::shared_ptr<FakeDisk> disk = std::make_shared<FakeDisk>();
   std::shared_ptr<FakeDisk> shared = std::make_shared<FakeDisk>();
 };
 
-// Stores that fail as the seed has it, and that are so quick when they do not that all that they
-// have is worth loading.
+// Stores that fail as the seed says, and are otherwise so fast that everything in them is worth
+// loading.
 EngineAssembly::Storage storage_on(const Kept& kept, uint64_t seed) {
   auto store = std::make_unique<FakeStore>(kept.disk, random_faults(seed, 0), seed);
   auto now_ns = [store = store.get()] { return store->now_ns(); };
@@ -105,8 +101,7 @@ Engine& naive_engine(const Workload& workload) {
   return *engine;
 }
 
-// What the workloads have made happen: a simulation that never meets a cached prefix proves
-// nothing.
+// What the workloads exercised: a simulation that never finds a cached prefix proves nothing.
 struct Coverage {
   int64_t cached_tokens = 0, cached_recurrent_tokens = 0, cached_expanded_tokens = 0;
   int64_t cached_quantised_tokens = 0;
@@ -181,7 +176,7 @@ class Simulation {
                                   });
   }
 
-  // The naive run of a request that was submitted.
+  // The naive run of a submitted request.
   const Heard& naive(size_t i) {
     Guest& guest = guests_[i];
     if (guest.naive) return *guest.naive;
@@ -200,7 +195,7 @@ class Simulation {
     }
   }
 
-  // A full queue and a request that the pages can never hold are the only reasons to refuse.
+  // A request may only be refused because the queue is full or because it can never fit the pages.
   void submit(size_t i) {
     Guest& guest = guests_[i];
     if (guest.request.prompt.empty()) guest.request = request_of(i);
@@ -238,7 +233,7 @@ class Simulation {
     }
   }
 
-  // A prefix may be held that nobody has computed yet, and released that is not held.
+  // Holds may name prefixes that are not computed yet, and releases may name unknown ones.
   void hold_and_release(int step) {
     for (size_t i = 0; i < guests_.size(); ++i) {
       Guest& guest = guests_[i];
@@ -264,7 +259,7 @@ class Simulation {
     cancelled_.push_back(i);
   }
 
-  // Its own, or behind what came before in its conversation, as far as the context goes.
+  // Its own prompt, or one that continues its conversation, as far as the context allows.
   GenerateRequest request_of(size_t i) const {
     GenerateRequest request = arrival(i).request;
     if (!arrival(i).continues) return request;
@@ -427,7 +422,7 @@ void run_seed(int64_t seed, Kind kind, Coverage& coverage) {
   }
 }
 
-// Seeds are dealt to as many tests as can run beside each other.
+// Seeds are divided among as many tests as can run in parallel.
 class ScheduleInvariance : public testing::TestWithParam<int64_t> {};
 
 // Returns how many seeds of the shard were run, of `by_default` in all shards; 0 when one is
@@ -473,7 +468,7 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
 }
 
 // A class of units is data: two windows, rows of several tokens, advisory states and states that
-// are never shared keep the property and the invariants without a line about them in the engine.
+// are never shared keep the property and the invariants, without any code for them in the engine.
 TEST_P(ScheduleInvariance, HoldsForClassesOfStatesThatNoFamilyHas) {
   Coverage coverage;
   Notes::missing_pages = Notes::missing_slots = Notes::replayed = 0;
@@ -487,9 +482,9 @@ TEST_P(ScheduleInvariance, HoldsForClassesOfStatesThatNoFamilyHas) {
   EXPECT_GT(Notes::replayed, 0);
 }
 
-// A store beyond memory that fails, delays, reorders, loses, tears and flips bits changes nothing
-// but what is computed; nor does a restart on what it kept. By default 5% of 10,000 seeds;
-// `scripts/test --full` runs more.
+// A store that fails, delays, reorders, loses, tears and flips bits changes only how much is
+// computed; so does a restart with its contents. By default 5% of 10,000 seeds; `scripts/test
+// --full` runs more.
 TEST_P(ScheduleInvariance, HoldsOverAStoreThatFails) {
   Coverage coverage;
   int64_t seeds = run_shard(GetParam(), kSeedsByDefault / 20, Kind::kStorage, coverage);

@@ -58,7 +58,7 @@ class Soak {
   double real() { return uniform(42, draws_++, 0); }
   int below(int end) { return static_cast<int>(real() * end); }
 
-  // Everything that runs or waits is let go, as by a process that ends.
+  // Discards everything that runs or waits, as the end of a process does.
   void restart() {
     finish();
     scheduler_ = std::make_unique<Scheduler>(SchedulerConfig{.policy = SchedulePolicy::kLpm,

@@ -75,7 +75,7 @@ void choose_golden(Random& r, EngineConfig& config) {
     config.moba_block_tokens = r.one_of({1, 2, 4, 8, 16, 64});
     config.moba_top_k = r.between(1, 4);
     if (r.chance(0.5)) name = "ring-sparse";
-    // Which looks at all positions.
+    // A layer that attends to all positions.
     if (name == "mistral-window" || name == "minimax-m3") name = "qwen3-tied";
     config.model_path = golden_folder(name);
   }
@@ -148,7 +148,7 @@ SamplingParams random_sampling(Random& r) {
   return p;
 }
 
-// Prompts are cut from one text, so that many share a beginning, and some go their own way.
+// Prompts are cut from one text, so that many share a beginning and some differ.
 std::vector<TokenId> random_prompt(Random& r, const std::vector<TokenId>& text) {
   std::vector<TokenId> prompt(text.begin(), text.begin() + r.between(0, 40));
   for (int own = r.between(prompt.empty() ? 1 : 0, 12); own > 0; --own) {
@@ -224,9 +224,8 @@ bool add_head(uint64_t seed, EngineConfig& config) {
   return true;
 }
 
-// A head or a layer that predicts further tokens, where the family has one and the checkpoint's
-// lack of it does not matter; and a smaller model, often the model itself, which is right most of
-// the time.
+// An EAGLE-3 head or an MTP layer, if the family has one and the checkpoint may lack it; and a draft
+// model, often the model itself, which is mostly right.
 void add_models(uint64_t seed, Workload& workload) {
   EngineConfig& config = workload.config;
   if (add_head(seed, config)) return;
@@ -247,7 +246,7 @@ void add_models(uint64_t seed, Workload& workload) {
                       : golden_folder("qwen3-next");
 }
 
-// Drawn apart from all else.
+// Drawn independently of everything else.
 void add_drafters(uint64_t seed, Workload& workload) {
   double choice = uniform(seed, 1, 1);
   EngineConfig& config = workload.config;

@@ -1,4 +1,4 @@
-// Runs what a server's endpoint makes of a body, without HTTP.
+// Runs an endpoint on a request body, without HTTP.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A constraint for tests that is all chance: what it allows, forces and proposes is a function of
-// its seed and of the tokens so far.
+// A random constraint for tests: what it allows, forces and proposes is a function of its seed and
+// of the tokens so far.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace banyan::test {
 
 class Chance final : public TokenConstraint {
  public:
-  // Speaks of tokens below `vocabulary` alone.
+  // Only uses tokens below `vocabulary`.
   Chance(uint64_t seed, int vocabulary)
       : vocabulary_(static_cast<uint64_t>(vocabulary)), states_{mix(seed, 0)} {}
 
@@ -26,7 +26,7 @@ class Chance final : public TokenConstraint {
     CHECK(allows(states_.back(), static_cast<uint64_t>(token)), "token {}", token);
     states_.push_back(mix(states_.back(), static_cast<uint64_t>(token)));
   }
-  // What is forced, guesses at choices, and now and then nonsense.
+  // Proposes what is forced, guesses at choices, and occasionally nonsense.
   std::span<const TokenId> draft_tokens() override {
     drafts_.clear();
     uint64_t state = states_.back();

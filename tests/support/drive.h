@@ -10,7 +10,7 @@
 
 namespace banyan::test {
 
-// What a sink was told, token by token.
+// The events that a sink received, token by token.
 struct Heard {
   struct Token {
     int64_t position = 0;
@@ -32,7 +32,7 @@ struct Heard {
   std::vector<float> prompt_logprobs() const;
 };
 
-// A sink that writes into `heard`, which must outlive the sequence.
+// A sink that records into `heard`, which must outlive the sequence.
 TokenSink hear_into(Heard& heard);
 
 std::unique_ptr<Engine> load_engine(const EngineConfig& config);

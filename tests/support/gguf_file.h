@@ -1,4 +1,4 @@
-// Writes GGUF files, right ones and deliberately wrong ones, and golden checkpoints as llama.cpp's
+// Writes GGUF files, valid and deliberately invalid ones, and golden checkpoints as llama.cpp's
 // converter writes them.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A drafter for tests, which lies: random tokens in random numbers, some of them outside the
-// vocabulary; and often enough the truth, or its beginning, which an oracle tells.
+// A drafter for tests that proposes random numbers of random tokens, some outside the vocabulary.
+// Often it proposes the right tokens, or their beginning, which the test supplies.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace banyan::test {
 
 class Liar final : public Drafter {
  public:
-  // The output that the sequence will turn out to have.
+  // The output that the sequence will have in the end.
   using Oracle = std::function<std::vector<TokenId>(const Sequence&)>;
 
   Liar(uint64_t seed, int vocabulary, Oracle oracle)
@@ -34,7 +34,7 @@ class Liar final : public Drafter {
     double truth = chance() < 0.6 ? 0.97 : 0.3;
     std::vector<TokenId> output = oracle_(s);
     auto next = static_cast<size_t>(s.length() - s.prompt_tokens) + task.forced.size();
-    // More than was asked for, at times.
+    // Sometimes more than was asked for.
     auto count = static_cast<int64_t>(chance() * 1.2 * static_cast<double>(task.tokens_max)) + 1;
     for (int64_t j = 0; j < std::min<int64_t>(count, 40); ++j, ++next) {
       bool honest = next < output.size() && chance() < truth;

@@ -1,4 +1,4 @@
-// Writes safetensors files, right ones and deliberately wrong ones.
+// Writes safetensors files, valid and deliberately invalid ones.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct TestTensor {
   std::string bytes;
 };
 
-// The bytes of a file with this header and these data bytes, whatever they say.
+// The bytes of a file with this header and these data bytes, valid or not.
 std::string safetensors_file(std::string_view header, std::string_view data);
 
 // The bytes of a well-formed file with these tensors, in this order.

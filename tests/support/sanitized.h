@@ -1,5 +1,5 @@
-// Whether sanitizers watch. Code that they slow down tenfold sweeps fewer cases of a kind then; the
-// ordinary run of the tests sweeps all of them.
+// Whether sanitizers are on. Code that they slow down tenfold then sweeps fewer cases; the normal
+// run sweeps all.
 #pragma once
 
 namespace banyan::test {

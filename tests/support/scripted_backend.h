@@ -1,4 +1,4 @@
-// A backend whose answers a test makes up: calls wait in a queue, and one thread answers them.
+// A backend with scripted answers: calls wait in a queue, and one thread answers them.
 #pragma once
 
 #include <condition_variable>
@@ -95,7 +95,7 @@ class ScriptedBackend : public Backend {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [&] { return calls_.size() >= count; });
   }
-  // How many states hold the prefix that they go on from.
+  // Number of states that hold their prefix.
   long holds() const { return hold_.use_count() - 1; }
   std::vector<std::string> log() {
     std::lock_guard lock(mutex_);
@@ -123,7 +123,7 @@ class ScriptedBackend : public Backend {
     std::lock_guard lock(mutex_);
     log_.push_back(std::move(line));
   }
-  // With the mutex: the first call that may be answered.
+  // Requires the mutex: the first call that may be answered.
   std::shared_ptr<Call> next() {
     for (auto call = calls_.begin(); call != calls_.end(); ++call) {
       if (paused_ && !(*call)->cancelled && !stopping_) continue;

@@ -13,16 +13,16 @@ std::string source_path(const std::string& relative);
 // The trained model that comes with the repository: ten million parameters and a chat template.
 std::string nano_model();
 
-// Published data that lies next to the repository and need not be there, for example
-// shared_path("models/stories260K"). Only for what must be real: what a test can make itself, or
-// read in the repository, it does.
+// Published data that lies next to the repository and may be absent, for example
+// shared_path("models/stories260K"). Only for data that must be real; tests make everything else
+// themselves or read it from the repository.
 std::string shared_path(const std::string& relative);
 bool shared_exists(const std::string& relative);
 
 // The program that was built with the tests.
 std::string program_path();
 
-// A fresh empty folder, removed when the object goes.
+// A fresh empty folder, removed with the object.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -1,4 +1,4 @@
-// For what a test's setting needs and cannot go on without.
+// Unwraps a Result in a test's setup, or aborts with its error.
 #pragma once
 
 #include <utility>

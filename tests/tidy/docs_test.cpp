@@ -1,4 +1,4 @@
-// Documents name files that exist.
+// Documents name only files that exist.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>

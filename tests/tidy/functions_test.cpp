@@ -1,4 +1,4 @@
-// Functions of 70 lines or fewer, and whether the scanner that counts them sees what is there.
+// Functions have at most 70 lines; and the scanner that counts them finds all functions.
 #include "tidy/functions.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// The rules of docs/ARCHITECTURE.md section 11 that a line of text can show to be broken. Each rule
-// is a function over one file, a test that the repository passes it, and a test that it can fail.
+// The rules of docs/ARCHITECTURE.md section 11 that can be checked line by line. Each rule is a
+// function over one file, a test that the repository obeys it, and a test that it can fail.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

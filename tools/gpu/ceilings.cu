@@ -21,7 +21,7 @@ __global__ void copy(const uint4* from, uint4* to, size_t count) {
   }
 }
 
-// Four loads in flight for each thread; the sum keeps the compiler from leaving them out.
+// Four loads in flight per thread; the sum keeps the compiler from removing them.
 __global__ void read(const uint4* from, uint32_t* sum, size_t count) {
   size_t step = size_t{gridDim.x} * blockDim.x;
   uint32_t total = 0;

@@ -1,4 +1,4 @@
-// Golden checkpoints with something changed.
+// Copies of golden checkpoints with something changed.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// A tiny model family that only tests can load: its layers keep states of every class that there
-// is, so that what is true of it is true of any mixture. About 20,000 random weights.
+// A tiny model family that only tests can load: its layers keep states of every class, so that it
+// stands for any mixture. About 20,000 random weights.
 #pragma once
 
 #include <memory>

@@ -29,7 +29,7 @@ int64_t end_of(const SpanArgs& span) {
   return int64_t{span.first_position} + span.row_count;
 }
 
-// Aborts where a position that `position` can still see has notes of another one.
+// Aborts if a position that `position` can still see has another position's notes.
 void check_notes(const Step& s, const SpanArgs& span, int64_t position, StateId notes,
                  StateId truth) {
   for (int64_t p = std::max<int64_t>(0, position - kNotedTokens + 1); p <= position; ++p) {
@@ -46,8 +46,8 @@ float* unit_of(const Step& s, StateId state, int32_t unit) {
   return static_cast<float*>(s.pools.pool(state)) + unit * floats;
 }
 
-// Keeps the last note in a slot, and those of draft rows in a log until they have been accepted.
-// Aborts where the slot or the log has another note than that of the position before.
+// Keeps the last note in a slot, and those of draft rows in a log until they are accepted. Aborts
+// if the slot or the log has a note other than that of the position before.
 class LastNote {
  public:
   LastNote(const Step& s, size_t span, StateId slot, StateId log, StateId truth)
@@ -122,8 +122,8 @@ BlockMeans::BlockMeans(Builder b, int64_t hidden, int block_tokens)
       keys_(b.state({.name = "keys", .width = kKeyWidth})),
       sums_(b.state({.name = "sums", .width = kKeyWidth, .tokens_per_row = block_tokens})) {}
 
-// The row that the span begins inside is made again from the keys: it may be of other tokens. Where
-// a block is longer than a page, each page's row goes on from the one before.
+// The row that the span begins inside is recomputed from the keys, since it may include other
+// tokens. If a block is longer than a page, each page's row continues from the one before.
 void BlockMeans::sum_blocks(Step& s, const SpanArgs& span) const {
   const StateSpec& spec = s.pools.spec(sums_);
   int64_t step = spec.tokens_of_row(s.pools.page_size_tokens()), end = end_of(span);

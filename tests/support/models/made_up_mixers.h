@@ -1,5 +1,5 @@
-// Mixers that only tests have, with states of kinds that no family keeps yet: what is true of them
-// is true of any state of those kinds. They read and write the pools themselves.
+// Mixers that only tests have, with kinds of states that no family uses yet. They read and write
+// the pools themselves.
 #pragma once
 
 #include <atomic>
@@ -24,16 +24,16 @@ class BlockMeans {
   StateId keys_, sums_;
 };
 
-// Gives zeros, and aborts where an advisory state is neither what was written for its position nor
-// missing: pages of a window, and a slot with snapshots and a log of drafts.
+// Outputs zeros. Aborts if an advisory state is neither missing nor what was written for its
+// position: pages of a window, and a slot with snapshots and a log of drafts.
 class Notes {
  public:
   Notes(Builder b, int64_t hidden);
   Tensor operator()(Step& s, Tensor x) const;
 
-  // Times that one was missing, in all models together.
+  // How often one was missing, over all models.
   static inline std::atomic<int64_t> missing_pages = 0, missing_slots = 0;
-  // Notes that slots took from logs.
+  // Number of notes that slots took from logs.
   static inline std::atomic<int64_t> replayed = 0;
 
  private:

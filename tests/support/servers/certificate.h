@@ -1,4 +1,4 @@
-// A key and a certificate that vouches for itself, as PEM files in a test's folder.
+// A key and a self-signed certificate, as PEM files in a test's folder.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace banyan::test {
 
 class Certificate {
  public:
-  // `names`: of what it is for, as OpenSSL writes them.
+  // `names`: the names that it is valid for, in OpenSSL's syntax.
   Certificate(const TemporaryFolder& folder, const std::string& name,
               const std::string& names = "DNS:localhost,IP:127.0.0.1");
 
-  // For who shows it, and trusts `other` alone.
+  // The files of a side that presents this certificate and trusts only `other`.
   TlsFiles towards(const Certificate& other) const {
     return {
         .certificate = certificate_file, .key = key_file, .authorities = {other.certificate_file}};

@@ -1,5 +1,5 @@
-// An HTTP server on loopback for tests, whose answers are bytes that the test writes itself: right
-// ones, wrong ones, or none.
+// An HTTP server on loopback whose answers are bytes that the test supplies: valid, invalid, or
+// none.
 #pragma once
 
 #include <atomic>

@@ -43,7 +43,7 @@ void FakeStore::read(const TierJob& job) {
        .pieces = job.pieces});
 }
 
-// Ancestors first: a record whose parent was never given is of no use to anybody.
+// Ancestors first: a record is useless if its parent was never stored.
 void FakeStore::write(const TierJob& job) {
   ++writes;
   const TierRecord& record = job.record;
@@ -101,7 +101,7 @@ void FakeStore::write_now(Job& job) {
     record.bytes.insert(record.bytes.end(), piece.data, piece.data + piece.bytes);
   }
   job.done.work[0] = {.done = true, .bytes = std::ssize(record.bytes)};
-  if (chance(faults_.damage)) {  // a bit flips, which the checksum will tell
+  if (chance(faults_.damage)) {  // a bit flips, which the checksum detects
     record.damaged = true;
     record.bytes[record.bytes.size() / 3] ^= std::byte{4};
   }

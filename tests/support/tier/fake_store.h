@@ -1,7 +1,7 @@
-// A store in memory that goes wrong in every way that a store may, by a seed: it is late and out of
-// order, tells of records that it lacks and keeps silent about some that it has, loses and damages
-// records, tears reads, refuses writes. What it reads or writes it looks at when the job ends, not
-// when it was given, so that a unit that was used for something else meanwhile shows.
+// A store in memory that fails in every way that a store may, by a seed. It is late and out of
+// order, reports records that it lacks, hides some that it has, loses and damages records, tears
+// reads and refuses writes. It accesses a job's memory when the job ends, not when it is submitted,
+// so that a unit that is reused too early is noticed.
 #pragma once
 
 #include <map>
@@ -23,12 +23,12 @@ struct FakeDisk {
     bool damaged = false;
   };
   std::map<TierKey, Record> records;
-  std::set<TierKey> given;  // all that it ever was to write
+  std::set<TierKey> given;  // everything it was ever asked to write
   bool empty_path = false;  // the model's pages of the path hold nothing, and are not written
-  bool any_order = false;   // it is not given all that is written
+  bool any_order = false;   // it is not asked to write everything
 };
 
-// How often what goes wrong, of one.
+// Probabilities of failures.
 struct FakeFaults {
   double lie = 0, lose = 0, damage = 0, tear = 0, fail = 0, refuse = 0;
   int delay_max = 0;  // of a job, in calls of take_done() and wait()
@@ -51,7 +51,7 @@ class FakeStore final : public TierStore {
   void clear() override { disk_->records.clear(); }
   TierStats stats() const override;
 
-  // Its own time, which passes when somebody asks for it or waits.
+  // Its own clock, which advances when it is read and during waits.
   int64_t now_ns() { return now_ns_ += 1000; }
   void pass_ns(int64_t ns) { now_ns_ += ns; }
 

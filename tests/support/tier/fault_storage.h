@@ -1,5 +1,5 @@
-// A file system that fails: it writes half, flips bits, answers late, runs full, forgets what was
-// not synced, and ends the process in the middle of a call.
+// A file system that fails: it writes half, flips bits, answers late, fills up, loses unsynced
+// data, and ends the process in the middle of a call.
 #pragma once
 
 #include <atomic>
@@ -14,19 +14,19 @@
 
 namespace banyan::test {
 
-// Chances are of 0 to 1 a call.
+// Probabilities per call, from 0 to 1.
 struct FaultPlan {
-  double short_moves = 0;     // reads and writes of less than was asked for
+  double short_moves = 0;     // reads and writes that move less than requested
   double read_errors = 0;     // EIO
   double write_errors = 0;    // EIO
-  double torn_writes = 0;     // say that all was written, and write a part
+  double torn_writes = 0;     // report success, but write only a part
   double flipped_reads = 0;   // one bit
   double flipped_writes = 0;  // one bit
   double delays = 0;          // of 1 to 5 ms
   int64_t room = -1;          // bytes that can be allocated in all; -1: any number
   bool full = false;          // writes end with ENOSPC
-  bool off = false;           // every change says that it was made, and none is
-  int64_t kill_at = -1;       // SIGKILL in the change of this number, half done
+  bool off = false;           // every change reports success, and none happens
+  int64_t kill_at = -1;       // SIGKILL halfway through the change with this number
   int every_change = 0;       // errno of every change; 0: none
 };
 
@@ -34,10 +34,10 @@ class FaultStorage final : public Storage {
  public:
   explicit FaultStorage(uint64_t seed) : random_(seed) {}
 
-  // Between operations of a store.
+  // Call between operations of a store.
   void set(const FaultPlan& plan);
-  // As if the power had been lost since the last sync of each file: every piece of 512 bytes that
-  // was written since is as it is or as it was. For when no store is open.
+  // Simulates a power failure since the last sync of each file: every 512-byte piece written since
+  // then is either old or new. Call when no store is open.
   void lose_power();
   int64_t changes() const { return changes_; }
   // For the files.
@@ -48,7 +48,7 @@ class FaultStorage final : public Storage {
   bool chance(double of);
   uint64_t number(uint64_t below);
   FaultPlan plan();
-  // Counts a change. True: the process ends in it.
+  // Counts a change. True: the process ends during it.
   bool ends_now();
   int take_room(int64_t bytes);  // 0 or ENOSPC
   void note(const std::string& path, Undo undo);

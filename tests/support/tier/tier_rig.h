@@ -1,5 +1,5 @@
-// Records and stores for tests of stores. What a record holds follows from its number and class, so
-// a read that ends well can be checked whoever wrote it.
+// Records and stores for tests of stores. A record's contents follow from its number and class, so
+// any successful read can be verified.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class TierUnit {
   TierJob job(uint64_t id) const { return {.id = id, .record = record_, .pieces = pieces_}; }
   void fill();         // with what belongs there
   void wipe();         // with something else
-  bool right() const;  // whether it is there
+  bool right() const;  // whether that is what it contains
 
  private:
   std::vector<std::byte> expected() const;
@@ -41,14 +41,14 @@ class TierUnit {
   std::vector<TierPiece> pieces_;
 };
 
-// A store with calls that wait.
+// A store with blocking calls.
 class TierRig {
  public:
   TierRig(const TierConfig& config, const TierStates& states, Storage& storage = system_storage());
 
   TierStore& store() { return *store_; }
   TierOutcome write(int64_t number, int unit_class = 0, bool aligned = true);
-  // Checks the bytes whenever the read says that they are there.
+  // Verifies the bytes whenever a read reports success.
   TierOutcome read(int64_t number, int unit_class = 0, bool aligned = true);
   bool find(int64_t number, int unit_class = 0);
   void touch(int64_t number, int unit_class = 0);
@@ -56,7 +56,7 @@ class TierRig {
   TierDone wait_for(uint64_t id);
   void close() { store_.reset(); }
   void reopen();
-  int64_t wrong() const { return wrong_; }  // reads that ended well with other bytes
+  int64_t wrong() const { return wrong_; }  // successful reads with wrong bytes
 
  private:
   TierConfig config_;

@@ -1,3 +1,4 @@
+// CHECK: the message of a failure, and no side effects otherwise.
 #include "base/check.h"
 
 #include <gtest/gtest.h>

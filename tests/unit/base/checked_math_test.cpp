@@ -1,3 +1,4 @@
+// Arithmetic that reports overflow, up to the limits of the types.
 #include "base/checked_math.h"
 
 #include <gtest/gtest.h>

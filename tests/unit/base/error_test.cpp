@@ -1,3 +1,4 @@
+// Error messages: cut at whole characters, without control bytes.
 #include "base/error.h"
 
 #include <gtest/gtest.h>

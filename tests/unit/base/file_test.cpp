@@ -1,3 +1,4 @@
+// Reading and mapping files: limits, pipes, files that shrink while mapped.
 #include "base/file.h"
 
 #include <gtest/gtest.h>

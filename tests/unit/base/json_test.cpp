@@ -1,3 +1,4 @@
+// The JSON parser's limits: depth, keys, numbers, bytes; and linear time.
 #include "base/json.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Quoted text in messages: what is escaped, and where long text is cut.
 #include "base/quote.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Philox against its published test vectors.
 #include "base/random.h"
 
 #include <gtest/gtest.h>

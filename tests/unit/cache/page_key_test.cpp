@@ -1,3 +1,4 @@
+// Keys of pages: every input changes them, and they are SHA-256 as documented.
 #include "cache/page_key.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// The radix tree: matching, leases, eviction, open pages and waiters; at last, random operations
+// against a plain list of all prompts.
 #include "cache/radix_tree.h"
 
 #include <gtest/gtest.h>

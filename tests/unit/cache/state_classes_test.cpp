@@ -1,3 +1,4 @@
+// How a model's states are grouped into classes, and which combinations are refused.
 #include "cache/state_classes.h"
 
 #include <gtest/gtest.h>

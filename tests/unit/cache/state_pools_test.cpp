@@ -1,3 +1,4 @@
+// The pools of layer states: their units, and copies between them.
 #include "cache/state_pools.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Snapshots of the radix tree for display: branches, namespaces, limits.
 #include "cache/tree_view.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The free list of units: every unit once, and CHECKs against misuse.
 #include "cache/unit_list.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The report of a load test: its statistics, and the lines and keys that scripts read.
 #include "client/bench_report.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Prompts of load tests: lengths, shared prefixes, arrival times and trace files.
 #include "client/dataset.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The parser of server-sent events, with the input cut at every position.
 #include "client/event_stream.h"
 
 #include <gtest/gtest.h>

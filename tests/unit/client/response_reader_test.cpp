@@ -1,3 +1,4 @@
+// The parser of HTTP responses, with the input cut at every position.
 #include "client/response_reader.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// The client that continues at another server, against servers that stop in the middle of an
+// answer.
 #include "client/resuming_client.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Requests and events of the protocols that the load test supports.
 #include "client/serving_api.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Server URLs: which are accepted, and how they are split.
 #include "client/url.h"
 
 #include <gtest/gtest.h>

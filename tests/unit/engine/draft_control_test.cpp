@@ -1,4 +1,4 @@
-// How long drafts are: simulated steps whose times and acceptance are known.
+// The choice of draft lengths, in simulated steps with known times and acceptance.
 #include "engine/drafters/draft_control.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who proposes what; and that the steps that it saves change no output.
+// What each drafter proposes, and that drafts change no output.
 #include <gtest/gtest.h>
 
 #include "engine/drafters/ngram.h"
@@ -246,8 +246,8 @@ TEST(Drafters, EventsSayWhichTokensWereDrafted) {
   EXPECT_EQ(drafts, engine->stats().drafts);
 }
 
-// What a constraint forces comes first; drafters continue it, and what the constraint forbids of
-// theirs takes no row.
+// Text that a constraint forces comes first, and drafters continue it. Drafted tokens that the
+// constraint forbids take no row.
 TEST(Drafters, ContinueWhatAConstraintForces) {
   int64_t forced = 0, further = 0;
   EngineConfig config = drafting("suffix");
@@ -418,12 +418,12 @@ TEST(DraftModelDrafter, ChangesNothingWhateverItsFamily) {
   }
 }
 
-// Turns of a chat, each behind the one before: the draft model reads only what is new, so its
-// drafts begin with the first token.
+// Turns of a chat, each after the one before: the draft model reads only what is new, so its drafts
+// begin with the first token.
 TEST(DraftModelDrafter, SharesPrefixesAsTheModelDoes) {
   EngineConfig config = drafted_by("qwen3-tied");
   auto engine = load_engine(config);
-  config.total_tokens_max = 64;  // and where there is room for one sequence alone
+  config.total_tokens_max = 64;  // and when there is room for only one sequence
   auto narrow = load_engine(config);
   auto plain = load_engine(drafting(""));
   GenerateRequest request{

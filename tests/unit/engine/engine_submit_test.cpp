@@ -1,4 +1,4 @@
-// What Engine::submit refuses, and that it says why.
+// Requests that Engine::submit refuses, and the reasons that it gives.
 #include <gtest/gtest.h>
 
 #include <cmath>

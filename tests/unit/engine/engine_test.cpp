@@ -1,4 +1,4 @@
-// How a request lives and ends.
+// The life of a request in the engine: events, limits, cancellation, caching.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -280,7 +280,7 @@ TEST_F(EngineLife, HeldPrefixesAreForgottenLast) {
   fill();
   EXPECT_LT(cached(), 19);
 
-  // Holds take room from nobody, not even all of them together.
+  // Holds take room from no request, not even all of them together.
   for (int other : {10, 11, 12, 13}) {
     engine_->hold(static_cast<uint64_t>(other), prompt_apart(other));
     run_alone(*engine_, greedy(prompt_apart(other), 1));
@@ -306,8 +306,8 @@ TEST_F(EngineLife, FirstComeFirstServed) {
   EXPECT_EQ(order.size(), 6u);
 }
 
-// A token whose embedding is not a number poisons its own request, and nobody else: not those that
-// run beside it, and not those that get its pages afterwards.
+// A token whose embedding is NaN affects only its own request: neither those that run at the same
+// time, nor those that reuse its pages.
 TEST(EngineDamage, ARequestThatMeetsNaNEndsAloneWithAnError) {
   constexpr TokenId kPoison = 77;
   CheckpointCopy copy("llama31-gqa");

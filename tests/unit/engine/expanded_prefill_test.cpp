@@ -1,5 +1,5 @@
-// Latent attention whose prompts are expanded: the same bits however a prompt is cut and beside
-// whatever it runs, near the absorbed form, and nothing generated is resumed from.
+// Latent attention with expanded prompts: the same bits however a prompt is cut and batched, close
+// to the absorbed form, and no reuse of generated states.
 #include <gtest/gtest.h>
 
 #include "kernels/select.h"

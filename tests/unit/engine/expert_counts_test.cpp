@@ -1,4 +1,4 @@
-// How often experts are chosen, whatever is in a step.
+// Counts of chosen experts do not depend on the composition of steps.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -1,4 +1,4 @@
-// What a recurrent model's answers leave behind, with and without EngineConfig's
+// What a recurrent model's answers leave in the cache, with and without EngineConfig's
 // reuse_generated_state.
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kTokens = 80, kPrompt = 51;
 constexpr int64_t kWindow = 12, kChunk = 8;
 constexpr int64_t kVocabulary = 97;
-constexpr int64_t kCopies = 5;  // sequences that the pools hold beside each other
+constexpr int64_t kCopies = 5;  // sequences that fit the pools at once
 
 // The layers that there are, in every combination.
 std::vector<HybridLayers> layer_sets() {
@@ -76,7 +76,7 @@ struct Part {
   int64_t first, end;
 };
 
-// All pages of the sequence; where a span has no business, -1.
+// All pages of the sequence; -1 where the span must not read.
 void add_pages(const Part& part, const UnitClass& unit_class, std::vector<int32_t>& table) {
   const Sequence& s = *part.sequence;
   const std::vector<int32_t>& pages = unit_class.windowed() ? s.window_pages : s.pages;
@@ -188,7 +188,7 @@ TEST(HybridRunner, PageSizesThreadsAndPlacesDoNotChangeABit) {
   }
 }
 
-// The window's pages are taken again as soon as they are behind it.
+// The window's pages are reused as soon as they are out of reach.
 TEST(HybridRunner, PagesBehindTheWindowAreNeverRead) {
   for (const HybridLayers& layers : layer_sets()) {
     for (int page_size : {1, 4}) {

@@ -1,4 +1,4 @@
-// What a router believes of trees, whatever happens to events on their way.
+// A router's view of trees equals the trees, whatever happens to events on their way.
 #include "cache/kv_announcer.h"
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ class Worker {
   uint64_t seed_, draws_ = 0;
   SequenceId last_id_ = 0;
   Scheduler scheduler_;
-  KvAnnouncer announcer_;  // uses the tree, so it goes first
+  KvAnnouncer announcer_;  // uses the tree, so it is destroyed first
 };
 
 std::set<UnitName> resident(Worker& worker) {
@@ -159,7 +159,7 @@ TEST(KvAnnouncer, AViewEqualsTheTreesAfterQuiet) {
         if (dice.below(2) == 0) deliver(w, true);
       }
       view->tick(now_ns);
-      if (dice.below(150) == 0) {  // the router starts anew
+      if (dice.below(150) == 0) {  // the router restarts
         view = std::make_unique<FleetView>(config);
         for (int w = 0; w < 3; ++w) view->add(w);
       }

@@ -1,4 +1,4 @@
-// What keys and values are kept as: what that takes, what it is refused for, and what reads it.
+// The formats of cached keys and values: memory, refusals, and results.
 #include <gtest/gtest.h>
 
 #include "engine/assemble.h"
@@ -84,8 +84,8 @@ TEST(KvCacheDtype, IsRefusedWhereNothingIsKept) {
       << engine.error().message;
 }
 
-// Rows are rounded one by one: a prompt that is read in other chunks, and behind a cached prefix,
-// has the same bits.
+// Rows are rounded one by one, so a prompt has the same bits when it is read in other chunks and
+// after a cached prefix.
 TEST(KvCacheDtype, ChunksAndCachedPrefixesChangeNoBit) {
   std::vector<TokenId> prompt;
   for (TokenId i = 0; i < 90; ++i) prompt.push_back(i * 7 % 90);

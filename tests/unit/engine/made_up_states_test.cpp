@@ -1,5 +1,5 @@
-// Kinds of states that no family has yet, in an engine: where they can be resumed, and what is read
-// where they are missing.
+// Kinds of states that no family has yet, in an engine: where they can be resumed, and what missing
+// ones read as.
 #include <gtest/gtest.h>
 
 #include "support/drive.h"

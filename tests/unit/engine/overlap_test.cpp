@@ -1,4 +1,4 @@
-// Steps that are launched before the one before is read: the events are those of the other order.
+// Steps that are launched before the previous one is read give the same events.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// GenerateRequest::resume_tokens: a run that another engine takes over after any token goes on with
-// the bits of the undisturbed one.
+// GenerateRequest::resume_tokens: a run that another engine takes over after any token continues
+// with the bits of an uninterrupted one.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -88,7 +88,7 @@ TEST(Resume, AConstraintAcceptsWhatWasWritten) {
   });
 }
 
-// Positions behind the prompt are computed in the form of decoding, whatever span they are in.
+// Positions after the prompt use the decode form, whatever span they are in.
 TEST(Resume, AHybridKeepsTheBoundaryOfThePrompt) {
   TemporaryFolder folder;
   EngineConfig config = hybrid_config(folder, {.context_tokens = 512});

@@ -1,4 +1,4 @@
-// Drafts: how many steps they save, and that whatever is proposed, the output is the same.
+// Speculative decoding: the steps it saves, and the same output whatever is proposed.
 #include "engine/drafters/speculate.h"
 
 #include <gtest/gtest.h>
@@ -125,7 +125,7 @@ TEST(Speculate, DraftsAreAsLongAsIsAskedForAndAsRowsAreThere) {
 TEST(Speculate, WrongProposalsCostLittleAndChangeNothing) {
   std::vector<Follows::Place> places(100);
   for (size_t i = 0; i < places.size(); ++i) {
-    // Beside what is allowed, what is not, and what is no token at all.
+    // In addition to allowed tokens: forbidden ones, and ids that are no tokens.
     places[i] = {{1, 2, 3}, {i % 3 == 0 ? 4 : i % 3 == 1 ? kVocabulary : -1, 1, 2}};
   }
   for (float temperature : {0.f, 1.f}) {
@@ -171,7 +171,7 @@ TEST(Speculate, AmongManySequencesOnlyWhatIsNearlyCertainIsProposed) {
   EXPECT_LT(proposed(64), 32 + 20) << "the first draft, and now and then one token";
 }
 
-// Whatever the clock decides, the output is that without drafts.
+// Whatever the clock decides, the output is the same as without drafts.
 TEST(Speculate, MeasuredDraftsChangeNothing) {
   EngineConfig config = small_config();
   config.total_tokens_max = 512;

@@ -1,3 +1,4 @@
+// The fit of step times to measurements, and its JSON form.
 #include "engine/step_times.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The cost model of prefill and decode steps, against figures computed by hand.
 #include "engine/work.h"
 
 #include <gtest/gtest.h>

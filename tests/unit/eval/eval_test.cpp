@@ -1,4 +1,4 @@
-// What is asked, which answer a text gives, and the file of predictions.
+// Evaluation tasks: prompts, extracted answers, and the file of predictions.
 #include <gtest/gtest.h>
 
 #include "base/file.h"

@@ -1,3 +1,4 @@
+// Suites of questions: the files, and how answers are compared.
 #include "eval/suite.h"
 
 #include <fmt/format.h>

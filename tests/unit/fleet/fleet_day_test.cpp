@@ -1,5 +1,5 @@
-// A thousand simulated workers for as many hours as BANYAN_FLEET_HOURS says, of which one in a
-// hundred dies an hour: `scripts/test --full` runs a day, which takes minutes.
+// A thousand simulated workers for BANYAN_FLEET_HOURS hours; each hour one in a hundred dies.
+// `scripts/test --full` runs a day, which takes minutes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// The fleet simulation: routing finds cached prefixes, and no request is lost when workers die.
 #include "fleet/fleet.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The cache of compiled grammars: sharing, eviction, errors.
 #include "grammar/compiler.h"
 
 #include <fmt/format.h>

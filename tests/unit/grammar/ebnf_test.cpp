@@ -1,5 +1,5 @@
-// EBNF and structural tags: llama.cpp's grammars, what is refused, and ambiguity that must not
-// cost.
+// EBNF and structural tags: llama.cpp's grammars, refusals, and ambiguous grammars that must stay
+// cheap.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

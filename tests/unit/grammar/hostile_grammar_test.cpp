@@ -1,7 +1,7 @@
-// Issue 17: grammars that outlived the limits of their compilation. Every front end gets sources
-// that are made to hurt one stage of it; each must end within its budget, in a grammar or in an
-// error that names what was too large. The limit is a thread's own time, so a loaded machine does
-// not matter; what is allowed beyond it is what passes between two looks at the clock.
+// Issue 17: grammars that exceeded the limits of their compilation. Every front end gets sources
+// designed to make one stage expensive. Each must end within its budget, in a grammar or in an
+// error that names what was too large. The limit is the thread's own CPU time, so other load on the
+// machine does not matter; the tolerance is the time between two checks of the clock.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -73,8 +73,8 @@ TEST(HostileGrammar, ARegexOfManyAlternativesEnds) {
   EXPECT_TRUE(ended(outcome(Kind::kRegex, letters(1 << 20, 1))));
 }
 
-// A parser holds so many ways at once and loses the others, so that a part of the language was not
-// accepted.
+// The parser has a limit on parallel alternatives and drops the rest, so part of the language was
+// rejected.
 TEST(HostileGrammar, MoreWaysToGoOnThanAParserHoldsAreRefused) {
   auto part = [](int i) { return fmt::format("\"{:05}\" z", 7919 * i % 100000); };
   for (const char* form :
@@ -101,7 +101,7 @@ TEST(HostileGrammar, RulesThatDoubleEnd) {
   EXPECT_TRUE(ended(outcome(Kind::kEbnf, repeated(60, twice) + "r60 ::= \"\"\nroot ::= r0 \"a\"")));
 }
 
-// One stack for all of them took memory by the square of their number.
+// One stack for all of them took memory quadratic in their number.
 TEST(HostileGrammar, ARuleThatManyCallEnds) {
   auto call = [](int i) { return "r " + quoted_letters(6, i); };
   std::string text =

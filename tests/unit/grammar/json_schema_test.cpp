@@ -1,5 +1,4 @@
-// JSON schemas: the published test suites (an instance that they call invalid is never accepted),
-// and what is refused.
+// JSON schemas: the published test suites (an invalid instance is never accepted), and refusals.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Regexes: the published corpora of the rust-regex crate, random patterns against PCRE2, and what
-// is refused.
+// Regexes: the published corpora of the rust-regex crate, random patterns against PCRE2, and
+// refusals.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Grammars that a vocabulary cannot write are refused when they are compiled, by the text that no
+// Grammars that a vocabulary cannot spell are refused when they are compiled, with the text that no
 // token spells.
 #include "grammar/spelling.h"
 

@@ -1,3 +1,5 @@
+// The choice of a kernel table: known processors, probes, and the file that keeps their result.
+// Processors and clocks are made up.
 #include "kernels/choice/choice.h"
 
 #include <fmt/format.h>
@@ -234,7 +236,7 @@ TEST_F(ChooseKernels, ACorruptFileIsAMissAndIsWrittenAnew) {
   }
 }
 
-// Whoever comes first, both take what one of them has found.
+// Whichever comes first, both use what one of them found.
 TEST_F(ChooseKernels, ProcessesThatStartAtOnceChooseAlike) {
   constexpr int kProcesses = 4;
   std::vector<pid_t> children;
@@ -245,7 +247,7 @@ TEST_F(ChooseKernels, ProcessesThatStartAtOnceChooseAlike) {
       children.push_back(child);
       continue;
     }
-    // Each finds another table to be the fastest, and takes its time.
+    // Each of them would find a different fastest table, and takes its time.
     speeds_.seconds[{"bf16", kAll[static_cast<size_t>(i) + 1]}] = 0.0001;
     ChoosingMachine one = machine("amx");
     auto probe = one.probe;

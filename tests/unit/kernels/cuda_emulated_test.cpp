@@ -1,4 +1,4 @@
-// The host that CUDA kernels are emulated on, and the functions that they are made of.
+// The host emulation of a CUDA device, and the math functions of the kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the CUDA kernels share with the host: arithmetic and layouts.
+// The arithmetic and layouts that CUDA kernels share with the host.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The device that catches host code which touches device memory at the wrong time.
 #include "kernels/fenced/fenced.h"
 
 #include <gtest/gtest.h>

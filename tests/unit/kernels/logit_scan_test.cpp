@@ -1,3 +1,4 @@
+// The passes over all logits, against sorting and summing them directly.
 #include "kernels/logit_scan.h"
 
 #include <gtest/gtest.h>

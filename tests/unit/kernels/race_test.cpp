@@ -1,3 +1,5 @@
+// The exponential race: its winner against a direct computation of all scores, and fixed winners
+// that every build must reproduce.
 #include "kernels/race.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Selecting kernel tables by name, and the table that only measures.
 #include "kernels/select.h"
 
 #include <fmt/format.h>

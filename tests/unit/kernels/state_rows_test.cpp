@@ -1,5 +1,5 @@
-// Quantised rows of states: what a row becomes is its own business, and is off by no more than the
-// header says.
+// Quantised rows of states: a row's codes depend only on the row, and errors stay within the
+// header's bounds.
 #include "kernels/state_rows.h"
 
 #include <gtest/gtest.h>

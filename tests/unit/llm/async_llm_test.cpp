@@ -1,4 +1,4 @@
-// Many requests at once are what each is alone, and every one of them ends.
+// Concurrent requests give the same results as single ones, and each of them ends.
 #include "banyan/async_llm.h"
 
 #include <gtest/gtest.h>

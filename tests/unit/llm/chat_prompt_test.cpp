@@ -1,3 +1,5 @@
+// Chat messages on their way to the template: forms that are accepted, and errors that name the
+// place.
 #include "llm/chat_prompt.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// DRY's sequence breakers as tokens.
 #include "llm/dry_breakers.h"
 
 #include <gtest/gtest.h>

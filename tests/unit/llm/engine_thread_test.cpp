@@ -1,3 +1,4 @@
+// The engine's thread and its queues: order, bounds, cancellation, shutdown.
 #include "llm/engine_thread.h"
 
 #include <gtest/gtest.h>
@@ -222,7 +223,7 @@ TEST_F(EngineThreadTest, RefusesMoreThanMayWait) {
   start();
   Heard running, others;
   auto submission = thread_->submit(requests(1, 1000), into(running, 1));
-  // The thread now stands still: nobody takes its first batch away.
+  // The thread now blocks: its first batch is never delivered.
   while (mailbox_.waiting() < 1) std::this_thread::yield();
   size_t taken = 0;
   while (taken < 10 && thread_->submit(requests(1, 1), into(others, 1))) ++taken;

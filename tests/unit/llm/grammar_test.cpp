@@ -1,4 +1,4 @@
-// Grammars from a text request to the text that comes of it.
+// Grammars, from a text request to the generated text.
 #include <gtest/gtest.h>
 
 #include "banyan/llm.h"

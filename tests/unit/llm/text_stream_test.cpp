@@ -1,3 +1,4 @@
+// From token events to text: stop strings, stop tokens, counts.
 #include "llm/text_stream.h"
 
 #include <gtest/gtest.h>

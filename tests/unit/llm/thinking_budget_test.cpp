@@ -1,3 +1,4 @@
+// The limit on reasoning tokens, alone and in an engine with drafts and grammars.
 #include "llm/thinking_budget.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Every key of published configs: which are read, which change nothing, and which are refused
-// unless they say what is computed anyway. tests/unit/models/published_configs.json has the
-// configs, and of each the keys that are "harmless" and "refused"; the rest is read.
+// Every key of published configs: which are read, which have no effect, and which are refused
+// unless they describe what is computed anyway. tests/unit/models/published_configs.json has the
+// configs, with lists of their "harmless" and "refused" keys; all others are read.
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>

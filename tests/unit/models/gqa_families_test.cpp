@@ -1,5 +1,5 @@
-// Families of grouped-query attention with switches: tensors that do not fit, configs that ask for
-// what is not computed, experts in one tensor, and what is said of families that are refused.
+// Families of grouped-query attention: wrong tensors, unsupported settings, stacked experts, and
+// messages about refused families.
 #include <gtest/gtest.h>
 
 #include <algorithm>

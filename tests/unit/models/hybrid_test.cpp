@@ -1,5 +1,4 @@
-// Families of recurrent layers and MLA: checkpoints that do not fit, and what published configs
-// say.
+// Families with recurrent layers and MLA: wrong checkpoints, and published configs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Checkpoints that also see: their language model computes what it computes alone, whichever of the
-// two ways its tensors are named, and what belongs to nothing that we know is refused.
+// Multimodal checkpoints: the language model computes the same as alone, under both naming schemes,
+// and tensors that belong to nothing known are refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>

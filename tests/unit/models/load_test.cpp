@@ -1,4 +1,4 @@
-// Checkpoints that contradict their config.json, and configs that ask for what there is not.
+// Checkpoints that contradict their config.json, and configs with unsupported settings.
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>

@@ -1,4 +1,4 @@
-// What config.json says of mixtures of experts, in each of its spellings.
+// Mixture-of-experts settings of config.json, in each of their spellings.
 #include "models/config/router.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Families with mixtures of experts and latent attention: configs that make no sense, tensors too
-// many or too few, and what their published shapes count.
+// Families with mixtures of experts and latent attention: invalid configs, missing and superfluous
+// tensors, and the parameter counts of published shapes.
 #include <gtest/gtest.h>
 
 #include <functional>

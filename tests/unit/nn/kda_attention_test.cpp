@@ -1,3 +1,4 @@
+// The states and weights that Kimi Delta Attention declares. Golden tests check what it computes.
 #include "nn/kda_attention.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The decays of lightning attention, against ALiBi's published slopes.
 #include "nn/lightning_attention.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Native sparse attention against its definition in f64, and against itself bit for bit in other
-// chunks, page sizes and numbers of threads.
+// Native sparse attention against its definition in f64, and against itself, bit for bit, with
+// other chunks, page sizes and numbers of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Batches that are inconsistent, or ask for what no kernel supports, are refused.
 #include "ops/batch.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Routing rows to experts and combining the results, on experts that are easy to tell apart.
 #include "ops/moe.h"
 
 #include <gtest/gtest.h>

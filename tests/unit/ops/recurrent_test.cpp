@@ -1,3 +1,4 @@
+// The spans, slots and drafts that recurrent ops accept and refuse.
 #include "ops/recurrent.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The image of a batch that kernels read: contents, split spans, stable addresses.
 #include "ops/step_inputs.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace banyan {
 namespace {
 
-// Two sequences: five positions that a prompt of 6 ends among, and one of an answer.
+// Two sequences: five positions across the end of a prompt of 6, and one of an answer.
 Batch batch_of(size_t pages) {
   Batch b;
   b.tokens = {11, 12, 13, 14, 15, 16};

@@ -1,3 +1,4 @@
+// Fibers: suspension, exceptions, reuse of stacks, and the guard page.
 #include "program/fiber.h"
 
 #include <gtest/gtest.h>

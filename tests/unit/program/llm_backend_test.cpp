@@ -1,4 +1,4 @@
-// Programs on a model in this process: what they get is what the model gives to the same prompts.
+// Programs on a model in this process get the same results as direct calls with the same prompts.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -155,7 +155,7 @@ TEST_F(ProgramTest, CallsOfBranchesAndProgramsRunAtTheSameTime) {
 }
 
 TEST_F(ProgramTest, StatesHoldTheirPrefixUntilTheyAreReleased) {
-  // A worker lets go just after it has told that a state is idle.
+  // A worker lets go just after it has reported that a state is idle.
   auto holds_become = [&](long count) {
     for (int i = 0; i < 5000 && backend_->holds() != count; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,3 +1,4 @@
+// Transcripts of programs: earlier text stays as written, whatever the template does to it.
 #include "program/transcript.h"
 
 #include <gtest/gtest.h>

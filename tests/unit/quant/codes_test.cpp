@@ -1,3 +1,4 @@
+// Quantisation of rows: error bounds, rounding, and independence from where work is split.
 #include "quant/codes.h"
 
 #include <gtest/gtest.h>

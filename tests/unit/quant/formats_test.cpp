@@ -1,3 +1,4 @@
+// The table of weight formats, by name and by element type.
 #include "quant/formats.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Quantised checkpoints compute the same bits as quantisation at load time; and nothing is
+// overwritten.
 #include "quantize/quantise_checkpoint.h"
 
 #include <gtest/gtest.h>

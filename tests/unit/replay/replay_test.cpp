@@ -1,3 +1,4 @@
+// Replays of small traces, whose hits and times are known in advance.
 #include "replay/replay.h"
 
 #include <gtest/gtest.h>

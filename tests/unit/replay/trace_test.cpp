@@ -1,3 +1,4 @@
+// Trace files in both formats, and errors that name the line.
 #include "replay/trace.h"
 
 #include <fmt/format.h>

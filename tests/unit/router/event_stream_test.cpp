@@ -1,3 +1,4 @@
+// The wire format of cache events: round trips in pieces of any size, and damaged streams.
 #include "router/event_stream.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// A router's view of its workers and its choices, from made-up events and reports.
 #include "router/fleet_view.h"
 
 #include <gtest/gtest.h>

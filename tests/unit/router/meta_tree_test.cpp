@@ -1,3 +1,4 @@
+// The router's map of prefixes, against the rule of the workers' own radix tree.
 #include "router/meta_tree.h"
 
 #include <gtest/gtest.h>

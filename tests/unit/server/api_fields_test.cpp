@@ -1,5 +1,5 @@
-// Every field of every protocol with every kind of value: a plan or an error that is the client's,
-// never an exception.
+// Every field of every protocol with every kind of value: a plan or a client error, never an
+// exception.
 #include <gtest/gtest.h>
 
 #include "server/anthropic/endpoints.h"

@@ -1,4 +1,4 @@
-// The fields that constrain an output, under every name that clients have for them.
+// The fields that constrain an output, under all of their names.
 #include <gtest/gtest.h>
 
 #include "server/fields/constraint.h"

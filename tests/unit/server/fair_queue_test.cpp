@@ -1,4 +1,4 @@
-// Issue 17: next to many slow grammars of one client others waited for all of them.
+// Issue 17: many slow grammars of one client delayed all other clients.
 #include "server/http/fair_queue.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The reader of JSON fields: types, ranges and hostile values.
 #include "server/fields/request.h"
 
 #include <gtest/gtest.h>

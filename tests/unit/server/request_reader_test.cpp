@@ -1,3 +1,5 @@
+// The parser of HTTP requests, with the input cut at every position, and requests that could be
+// read in two ways.
 #include "server/fields/reader.h"
 
 #include <gtest/gtest.h>

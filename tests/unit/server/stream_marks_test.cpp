@@ -1,3 +1,4 @@
+// Event ids of streams, and what a resuming client is sent.
 #include "server/stream_marks.h"
 
 #include <gtest/gtest.h>

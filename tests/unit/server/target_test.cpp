@@ -1,3 +1,4 @@
+// Targets of request lines: decoding, queries, and forms that are refused.
 #include "server/http/target.h"
 
 #include <gtest/gtest.h>

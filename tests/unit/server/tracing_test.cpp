@@ -1,4 +1,4 @@
-// Spans: what a caller's headers ask for, what is told of a request, and how OTLP writes it.
+// Spans: incoming trace headers, the attributes of a request's spans, and their OTLP form.
 #include <gtest/gtest.h>
 
 #include <array>

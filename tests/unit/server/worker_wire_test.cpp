@@ -1,4 +1,4 @@
-// What routers and workers say to each other arrives as it was sent, and nothing else is taken.
+// Messages between routers and workers: round trips, and refusal of everything else.
 #include "server/worker/wire.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The step arena: alignment, rewinding, measuring, and overflow.
 #include "tensor/arena.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Device memory and copies, on the host and on a device whose memory the host cannot read.
 #include "tensor/device.h"
 
 #include <gtest/gtest.h>

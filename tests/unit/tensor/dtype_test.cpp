@@ -1,3 +1,4 @@
+// Names and sizes of element types.
 #include "tensor/dtype.h"
 
 #include <gtest/gtest.h>

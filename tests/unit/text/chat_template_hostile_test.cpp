@@ -1,5 +1,5 @@
-// Templates that want to crash the process, exhaust it or keep it busy. Each must end in an error
-// (where it does not do its harm within the budget, in text) soon: what has no limit takes minutes.
+// Templates that try to crash the process, exhaust its memory or keep it busy. Each must soon end
+// in an error, or in text if it fits the budget; without limits they would take minutes.
 #include <gtest/gtest.h>
 
 #include <ctime>

@@ -1,3 +1,4 @@
+// Chat templates: variables, errors, and budgets that long conversations must fit.
 #include "text/chat_template.h"
 
 #include <gtest/gtest.h>

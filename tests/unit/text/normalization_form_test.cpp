@@ -1,3 +1,4 @@
+// The four Unicode normalization forms, in linear time.
 #include "unicode/normalization_form.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Oniguruma's syntax translated to PCRE2, and what has no translation.
 #include "text/tokenizer/pattern.h"
 
 #include <gtest/gtest.h>

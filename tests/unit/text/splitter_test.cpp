@@ -1,4 +1,4 @@
-// The hand-written splitters against PCRE2 with the same pattern.
+// The hand-written splitters against PCRE2 with the same patterns.
 #include "text/tokenizer/splitter.h"
 
 #include <gtest/gtest.h>

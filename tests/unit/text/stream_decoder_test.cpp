@@ -1,3 +1,4 @@
+// Incremental detokenization against decoding all tokens at once.
 #include "text/stream_decoder.h"
 
 #include <fmt/format.h>
@@ -108,7 +109,7 @@ TEST(StreamDecoder, GivesTheCharactersOfByteTokensOneByOne) {
   StreamDecoder valid(*tokenizer, false);
   EXPECT_EQ(push_bytes(valid, "\u00e9\u4f60A"), (Strings{"", "\u00e9", "", "", "\u4f60", "A"}));
   EXPECT_EQ(valid.finish().text, "");
-  // Behind the first wrong byte every byte of the run is a U+FFFD, as in decode().
+  // After the first invalid byte every byte of the run is a U+FFFD, as in decode().
   StreamDecoder wrong(*tokenizer, false);
   EXPECT_EQ(push_bytes(wrong, "\u00e9\xff\u00e9"),
             (Strings{"", "\u00e9", "\uFFFD", "\uFFFD", "\uFFFD"}));

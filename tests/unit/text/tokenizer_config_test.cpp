@@ -1,3 +1,4 @@
+// The files next to a vocabulary: where special tokens and templates come from.
 #include "text/tokenizer/tokenizer_config.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Small tokenizers written for one feature each; golden tests cover the published ones.
 #include "text/tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>

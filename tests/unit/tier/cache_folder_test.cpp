@@ -1,3 +1,4 @@
+// Listing, verifying and shrinking cache folders, including those in use.
 #include "tier/cache_folder.h"
 
 #include <gtest/gtest.h>

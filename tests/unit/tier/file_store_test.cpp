@@ -1,3 +1,4 @@
+// The file store as several processes use it, and on a failing file system.
 #include "tier/file_store.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Two stores as one: where finds, reads and writes go, and failures of one layer.
 #include "tier/layered_store.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The record format: every bit is checked, and only its own key is accepted.
 #include "tier/record.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// The digest of a checkpoint: independent of files and ranks, sensitive to every byte, and its
+// cache.
 #include "weights/block_hashes.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Declaring weights over small checkpoints: stacking, conversion, counting and errors.
 #include "weights/builder.h"
 
 #include <gtest/gtest.h>

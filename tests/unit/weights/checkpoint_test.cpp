@@ -1,3 +1,4 @@
+// Checkpoint folders, single and sharded, right and wrong.
 #include "weights/files/checkpoint.h"
 
 #include <fmt/format.h>

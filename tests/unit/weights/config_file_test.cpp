@@ -1,3 +1,4 @@
+// The strict reader of config.json: types, ranges, unread keys.
 #include "weights/files/config_file.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// GGUF files: tensors, pairs, block formats against the `gguf` package, and broken files.
 #include "weights/files/gguf.h"
 
 #include <gtest/gtest.h>

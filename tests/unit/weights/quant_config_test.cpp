@@ -1,3 +1,4 @@
+// The quantization settings of config.json that tensors do not show.
 #include "weights/quant_config.h"
 
 #include <gtest/gtest.h>

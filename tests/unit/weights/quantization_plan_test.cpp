@@ -1,3 +1,4 @@
+// Which matrices --quantization and its overrides select.
 #include "weights/quantization_plan.h"
 
 #include <gtest/gtest.h>

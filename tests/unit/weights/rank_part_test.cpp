@@ -1,3 +1,4 @@
+// How weights are divided among ranks.
 #include "weights/rank_part.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// safetensors files, right and wrong; every violation of the format is refused.
 #include "weights/files/safetensors.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Quantised checkpoints that are wrong in one place: each is refused, naming the tensor. That right
-// ones are read right is the golden tests' business.
+// Quantised checkpoints with one mistake each: all are refused, naming the tensor. Golden tests
+// check that valid ones are read correctly.
 #include "weights/stored_matrix.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Pinning workers to processors. The tests use the processors that this process may use.
 #include "base/os/affinity.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Control groups of both versions, from made-up files of /proc and /sys.
 #include "base/os/cgroup.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Memory blocks, and the available memory of the machine and of made-up control groups.
 #include "base/os/memory.h"
 
 #include <gtest/gtest.h>

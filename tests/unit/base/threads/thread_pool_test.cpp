@@ -1,3 +1,4 @@
+// The thread pool: shares, barriers, sleeping workers. Races show up under the thread sanitizer.
 #include "base/threads/thread_pool.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The DRY penalty against its definition, looked for the long way, and through the engine: that it
-// does not depend on drafts, samples, caches or the order of steps.
+// The DRY penalty against a brute-force search, and in the engine: independent of drafts, samples,
+// caches and the order of steps.
 #include "engine/draws/dry.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The scheduler without a model: admission, shared prefixes, retraction, policies and snapshots.
 #include "engine/schedule/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ std::unique_ptr<Sequence> sequence_of(SequenceId id, int64_t prompt, int64_t new
   return sequence_of(id, numbers(static_cast<int>(id) * 1000, prompt), new_tokens);
 }
 
-// Carries out a step: what is planned is computed, and who is up to date gets a token.
+// Executes a step: marks what is planned as computed, and gives complete sequences a token.
 void finish_step(Scheduler& scheduler, StepPlan& plan) {
   for (const PlannedSpan& span : plan.spans) ASSERT_EQ(span.first, span.sequence->computed);
   scheduler.commit(plan);
@@ -140,7 +141,8 @@ TEST(Scheduler, ComputesAPrefixOnceForAllWhoWaitForIt) {
   }
 }
 
-// With recurrent state, also by one who comes when the first has computed pages, but no snapshot.
+// With recurrent state, also for a sequence that arrives when the first has computed pages, but no
+// snapshot.
 TEST(Scheduler, FollowsOneWhoWillPassASnapshot) {
   Scheduler scheduler(recurrent_config(200, 8, 16));
   StepPlan plan;

@@ -1,3 +1,4 @@
+// The weight format that decides a model's kernel table.
 #include "engine/startup/kernel_choice.h"
 
 #include <gtest/gtest.h>

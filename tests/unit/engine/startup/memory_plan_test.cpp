@@ -1,4 +1,4 @@
-// What a model takes, known before it is loaded.
+// The memory plan of a model, made before it is loaded.
 #include "engine/startup/memory_plan.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// What a state's digest covers: one item changed at a time gives another one, and what changes no
-// bit gives the same.
+// What a state digest covers: each input changes it, and what changes no bit does not.
 #include "engine/startup/state_identity.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Configs and sampling parameters out of range: the error names the first invalid value.
 #include "banyan/config.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Engines that keep prefixes in a store: what they find there again, and what they must not.
+// Engines that keep prefixes in a store: what they find again, and what they must not find.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -45,12 +45,12 @@ GenerateRequest request_of(int tokens) {
 
 class Restart : public testing::Test {
  protected:
-  // A life that leaves a prompt behind.
+  // An engine that computes a prompt and ends.
   void live(const EngineConfig& config) {
     auto engine = value_or_abort(load_on(config, disk_));
     first_ = run_alone(*engine, request_of(70));
   }
-  // Another one, with the same prompt or another namespace's.
+  // Another engine, with the same prompt or that of another namespace.
   Heard live_again(const EngineConfig& config, const char* salt = "") {
     FakeStore* store = nullptr;
     auto engine = value_or_abort(load_on(config, disk_, &store));
@@ -131,7 +131,7 @@ TEST(CacheStorage, KeepsInTheHostsMemoryWhatADeviceLetsGoOf) {
   EXPECT_GT(stats.layers[0].read_bytes, 0);
 }
 
-// One item of what identifies a state at a time.
+// Each item of a state's identity, changed one at a time.
 TEST_F(Restart, FindsNothingWhereAnythingThatMattersDiffers) {
   using Change = std::function<void(EngineConfig&)>;
   const std::vector<std::pair<const char*, Change>> kChanges = {

@@ -1,3 +1,4 @@
+// Which prefix is worth loading, computed from descriptions, without a tree or a store.
 #include "engine/tiers/restore_plan.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// A scheduler over a store in memory: what is loaded, who waits for it, and what is written when.
+// A scheduler with a store in memory: what is loaded, which sequences wait, and what is written
+// when.
 #include "engine/tiers/tiers.h"
 
 #include <gtest/gtest.h>
@@ -129,13 +130,13 @@ class Machine {
     for (int i = 0; i < steps_max && scheduler_->any() != nullptr; ++i) step();
     EXPECT_EQ(scheduler_->any(), nullptr);
   }
-  // Lets the store end what is under way.
+  // Lets the store finish jobs in progress.
   void settle() {
     for (int i = 0; i < 50; ++i) step();
   }
   void pass_seconds(int64_t s) { store_->pass_ns(s * kNsPerS); }
 
-  // What memory has of a prompt's pages; aborts where a page has another's bytes.
+  // The part of a prompt's pages that is in memory; aborts if a page has another's bytes.
   int64_t check_prefix(const std::vector<TokenId>& prompt) {
     Sequence s;
     s.tokens = prompt;
@@ -280,7 +281,7 @@ TEST(Tiers, FallThroughWhereTheDiskIsDamaged) {
   EXPECT_EQ(machine.shared().reads, 3);
 }
 
-// By write_back what nobody used twice is not sent to others.
+// With write_back, pages that were used only once are not sent to others.
 TEST(Tiers, ShareWhatWasUsedTwice) {
   auto shared = std::make_shared<FakeDisk>();
   Shape shape{.writes = "write_back", .shared = shared};
@@ -534,8 +535,8 @@ TEST(Tiers, ForgetWhatIsClearedAndWriteItAgain) {
   EXPECT_EQ(shape.disk->records.size(), 10u);
 }
 
-// Memory is full of what is being written, or loaded: a sequence that needs all of it waits for
-// that, and nothing else.
+// Memory is full of units being written or loaded: a sequence that needs all of it waits for them,
+// and for nothing else.
 TEST(Tiers, GiveWayToASequenceThatNeedsAllPages) {
   Shape shape{.pages = 11, .delay = 60};
   {

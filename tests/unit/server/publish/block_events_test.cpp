@@ -1,3 +1,4 @@
+// Cache events in vLLM's msgpack schema.
 #include "server/publish/block_events.h"
 
 #include <gtest/gtest.h>

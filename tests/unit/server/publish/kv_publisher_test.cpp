@@ -1,4 +1,4 @@
-// Publishing to a subscriber of this process, and questions for what it missed.
+// Publishing to a subscriber in this process, and replaying what it missed.
 #include "server/publish/kv_publisher.h"
 
 #include <gtest/gtest.h>

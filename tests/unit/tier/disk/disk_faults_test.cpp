@@ -1,6 +1,6 @@
-// The disk store on a device that fails, and in a process that is killed.
+// The disk store on a failing device, and in a process that is killed.
 //
-//   BANYAN_KILLS=1000 unit_tests --gtest_filter=DiskKill.*     runs so many rounds
+//   BANYAN_KILLS=1000 unit_tests --gtest_filter=DiskKill.*     runs that many rounds
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@ using test::TierRig;
 
 constexpr int64_t kNumbers = 60;  // of records; some 45 fit
 
-// Finds, reads and writes by chance; what is read well is right.
+// Random finds, reads and writes; every successful read is correct.
 void work(TierRig& rig, uint64_t seed, int operations, std::atomic<int>* begun = nullptr) {
   std::mt19937_64 random(seed);
   for (int i = 0; i < operations; ++i) {
@@ -192,7 +192,7 @@ TEST(DiskFaults, ADeviceThatCannotReadIsGivenUp) {
   EXPECT_EQ(rig.store().stats().health, TierHealth::kOff);
 }
 
-// What could not be read is not taken for empty.
+// A slot that could not be read is not considered empty.
 TEST(DiskFaults, HeadersThatCannotBeReadStayWhatTheyAre) {
   test::TemporaryFolder folder;
   FaultStorage storage(3);

@@ -1,3 +1,5 @@
+// The disk store on a healthy disk: restarts, eviction, shares and limits. disk_faults_test.cpp
+// covers failures.
 #include "tier/disk/disk_store.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The Redis store against a real server, and against sockets that misbehave.
 #include "tier/redis/redis_store.h"
 
 #include <arpa/inet.h>
@@ -261,8 +262,7 @@ TEST(RedisStore, AServerThatIsAbsentIsNoError) {
   rig.store().clear();
 }
 
-// Something that answers whatever it is asked with the bytes it was made with, again and again, and
-// never ends.
+// A server that answers everything with the same given bytes, over and over, without end.
 class Babbler {
  public:
   // `pause`: between bytes.
@@ -319,8 +319,8 @@ class Babbler {
 
 TEST(RedisStore, NonsenseAndSlownessAreMisses) {
   const std::pair<const char*, int> answers[] = {
-      {"", 0},         // says nothing
-      {"", -1},        // hangs up
+      {"", 0},         // sends nothing
+      {"", -1},        // closes the connection
       {"$-1\r\n", 0},  // nothing is there
       {"$5\r\nabcde\r\n", 0},
       {"$999999999\r\nabc", 0},
@@ -343,7 +343,7 @@ TEST(RedisStore, NonsenseAndSlownessAreMisses) {
     }
     rig.store().sync();
     EXPECT_EQ(rig.wrong(), 0);
-    // Not a measurement: a hang would last for ever.
+    // Not a measurement: a hang would last forever.
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(50)) << answer;
   }
 }
