@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -16,6 +17,13 @@ namespace banyan {
 inline size_t as_size(int64_t count) {
   CHECK(count >= 0, "{}", count);
   return static_cast<size_t>(count);
+}
+
+// `value` as a narrower integer, which must be able to hold it.
+template <class To, class From>
+constexpr To narrow(From value) {
+  CHECK(std::in_range<To>(value), "{}", value);
+  return static_cast<To>(value);
 }
 
 // Element `index` of a vector, an array, a span or a string.
