@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "ops/head_order.h"
 
 namespace banyan {
 namespace {
@@ -15,7 +16,7 @@ const GatedDeltaConfig& checked(const GatedDeltaConfig& c) {
 
 Linear make_qkvz(Builder b, const GatedDeltaConfig& c) {
   int64_t k = c.key_heads * c.key_dim, v = c.value_heads * c.value_dim;
-  if (c.fused_by_head) {
+  if (c.fused_by_head && !b.has("in_proj_qkv.weight")) {
     Shard shard = Shard::rows_of_runs(c.key_heads, c.key_heads, {k, k, v, v});
     return Linear(b, {{"in_proj_qkvz", 2 * (k + v), shard}}, c.hidden, false);
   }
@@ -50,6 +51,7 @@ GatedDelta::GatedDelta(Builder b, const GatedDeltaConfig& c)
              .value_dim = c.value_dim,
              .group = c.value_heads / c.key_heads,
              .scale = 1 / std::sqrt(static_cast<float>(c.key_dim))},
+      tiled_values_(c.tiled_values && shape_.group > 1),
       qkvz_(make_qkvz(b, c)),
       beta_decay_(make_beta_decay(b, c)),
       conv_(make_conv(b, c)),
@@ -59,7 +61,11 @@ GatedDelta::GatedDelta(Builder b, const GatedDeltaConfig& c)
       output_norm_(b / "norm", c.value_dim, c.eps),
       output_(b, {{"out_proj", c.hidden, Shard::columns(c.key_heads)}}, c.value_heads * c.value_dim,
               false),
-      state_(recurrent_state(b, shape_, c.chunk_tokens, 1)) {}
+      state_(recurrent_state(b, shape_, c.chunk_tokens, 1)) {
+  if (tiled_values_ && !b.rank().alone()) {
+    b.reject("out_proj has the order of a GGUF file, which is not supported on several ranks");
+  }
+}
 
 Tensor GatedDelta::operator()(Step& s, Tensor x) const {
   int64_t keys = shape_.key_width(), values = shape_.value_width();
@@ -72,7 +78,9 @@ Tensor GatedDelta::operator()(Step& s, Tensor x) const {
   Tensor out = delta_attention(s, qk.columns(0, keys), qk.columns(keys, keys),
                                qkv.columns(2 * keys, values), gates, state_, shape_);
   Tensor gate = qkvz.columns(2 * keys + values, values);
-  return output_(s, gate_mul(s, GateFunction::kSilu, gate, output_norm_(s, out)));
+  out = gate_mul(s, GateFunction::kSilu, gate, output_norm_(s, out));
+  if (tiled_values_) out = swap_heads(s, out, shape_.heads / shape_.group, shape_.group);
+  return output_(s, out);
 }
 
 }  // namespace banyan

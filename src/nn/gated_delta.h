@@ -19,7 +19,11 @@ struct GatedDeltaConfig {
   int64_t taps = 4;                    // of the convolution
   // Qwen3-Next interleaves by key head: in_proj_qkvz holds q, k, v and z of one key head, then of
   // the next; in_proj_ba holds b and a. If false: in_proj_qkv, in_proj_z, in_proj_b and in_proj_a.
+  // A file may still have in_proj_qkv and in_proj_z.
   bool fused_by_head = false;
+  // The columns of out_proj are sorted by a value head's number within its key head, as llama.cpp's
+  // converter leaves them: they cannot be moved without splitting blocks. Not on several ranks.
+  bool tiled_values = false;
   float eps = 0;          // of the output norm
   int chunk_tokens = 64;  // chunk length of prefill
 };
@@ -33,6 +37,7 @@ class GatedDelta {
 
  private:
   LinearAttentionShape shape_;
+  bool tiled_values_;
   Linear qkvz_;
   Linear beta_decay_;  // logits of beta, then of the decays
   ShortConv conv_;     // over q, k and v

@@ -1,13 +1,15 @@
 #include "support/gguf_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <span>
+#include <sstream>
 
 #include "base/check.h"
 #include "base/file.h"
-#include "support/models/checkpoint_copy.h"
 #include "support/shared.h"
 #include "support/value_or_abort.h"
 #include "tensor/dtype.h"
@@ -70,13 +72,60 @@ TestTensor turned(const TestTensor& from, int64_t heads) {
   });
 }
 
-TestTensor more(const TestTensor& from) {
+template <class Function>
+TestTensor each(const TestTensor& from, const Function& function) {
   TestTensor to = from;
   for (int64_t i = 0; i < std::ssize(to.bytes) / 4; ++i) {
-    float value = at(from, i) + 1;
+    float value = function(at(from, i));
     std::memcpy(to.bytes.data() + i * 4, &value, sizeof value);
   }
   return to;
+}
+
+TestTensor more(const TestTensor& from) {
+  return each(from, [](float x) { return x + 1; });
+}
+
+TestTensor rate(const TestTensor& from) {
+  return each(from, [](float x) { return -std::exp(x); });
+}
+
+// [first + outer * inner * rows, width] with `outer` and `inner` swapped.
+TestTensor tiled(const TestTensor& from, std::span<const int64_t> numbers) {
+  int64_t first = numbers[0], outer = numbers[1], inner = numbers[2], rows = numbers[3];
+  int64_t width = std::ssize(from.bytes) / 4 / from.shape[0];
+  return picked(from, from.shape, [=](int64_t i) {
+    int64_t row = i / width - first;
+    if (row < 0) return i;
+    int64_t o = row / rows % outer, n = row / rows / outer;
+    return (first + (o * inner + n) * rows + row % rows) * width + i % width;
+  });
+}
+
+TestTensor tiled_columns(const TestTensor& from, std::span<const int64_t> numbers) {
+  int64_t outer = numbers[1], inner = numbers[2], columns = numbers[3], width = from.shape[1];
+  return picked(from, from.shape, [=](int64_t i) {
+    int64_t column = i % width, o = column / columns % outer, n = column / columns / outer;
+    return i - column + (o * inner + n) * columns + column % columns;
+  });
+}
+
+// Of each of `runs` equal runs of rows a range, of all runs, then the next range.
+TestTensor run_rows(const TestTensor& from, std::span<const int64_t> numbers) {
+  int64_t runs = numbers[0], width = from.shape.back();
+  int64_t all = std::ssize(from.bytes) / 4 / width / runs;
+  std::vector<int64_t> rows;
+  for (size_t range = 1; range + 1 < numbers.size(); range += 2) {
+    for (int64_t run = 0; run < runs; ++run) {
+      for (int64_t r = numbers[range]; r < numbers[range + 1]; ++r) rows.push_back(run * all + r);
+    }
+  }
+  std::vector<int64_t> shape = from.shape;
+  if (shape.size() == 3) shape[1] = std::ssize(rows) / runs;
+  if (shape.size() == 2) shape[0] = std::ssize(rows);
+  return picked(from, shape, [&](int64_t i) {
+    return rows[static_cast<size_t>(i / width)] * width + i % width;
+  });
 }
 
 // Every other number of the last dimension.
@@ -86,10 +135,9 @@ TestTensor alternate(const TestTensor& from, int64_t first) {
   return picked(from, shape, [first](int64_t i) { return 2 * i + first; });
 }
 
-// [experts, columns, rows] as [experts, rows / step, columns], from row `first` on.
-TestTensor swapped(const TestTensor& from, int64_t step, int64_t first) {
+// [experts, columns, rows] as [experts, kept, columns]: every `step`-th row from `first` on.
+TestTensor swapped(const TestTensor& from, int64_t step, int64_t first, int64_t kept) {
   int64_t columns = from.shape[1], rows = from.shape[2];
-  int64_t kept = rows / step;
   return picked(from, {from.shape[0], kept, columns}, [=](int64_t i) {
     int64_t expert = i / (kept * columns), row = i / columns % kept * step + first;
     return (expert * columns + i % columns) * rows + row;
@@ -107,23 +155,31 @@ class GgufRecipe {
  public:
   GgufRecipe(const std::string& name, const Json& recipe) : copy_(name), recipe_(recipe) {
     copy_.config.update(recipe.at("config"));
+    for (const std::string prefix : recipe.value("dropped", Json::array())) {
+      std::erase_if(copy_.tensors, [&](const auto& t) { return t.name.starts_with(prefix); });
+    }
   }
 
   GgufGolden make() {
-    GgufGolden golden{.pairs = recipe_.at("pairs"), .folder_config = copy_.config.dump()};
+    GgufGolden golden{.pairs = recipe_.at("pairs"), .original = copy_};
     if (golden.pairs.contains("rope_freqs.weight")) {
       golden.tensors.push_back(rope_factors(golden.pairs));
       golden.pairs.erase("rope_freqs.weight");
     }
     auto layers = copy_.config.at("num_hidden_layers").get<int64_t>();
     for (const auto& [name, text] : recipe_.at("tensors").items()) {
+      const auto& how = text.get_ref<const std::string&>();
+      for (const char* change : {"more ", "rate ", "exp "}) {
+        golden.rounded |= how.find(change) != how.npos;
+      }
       bool of_layer = name.find('#') != name.npos;
       for (int64_t i = 0; i < (of_layer ? layers : 1); ++i) {
-        std::optional<TestTensor> tensor = tensor_of(text, std::to_string(i));
+        std::optional<TestTensor> tensor = tensor_of(how, std::to_string(i));
         if (!tensor) continue;
         tensor->name = replaced(name, "#", std::to_string(i));
         std::vector<int64_t>& shape = tensor->shape;  // a convolution's loses its middle
         if (shape.size() == 3 && shape[1] == 1) shape.erase(shape.begin() + 1);
+        if (how.starts_with('[')) shape = stated_shape(how);
         golden.tensors.push_back(*std::move(tensor));
       }
     }
@@ -138,8 +194,21 @@ class GgufRecipe {
     return tensor;
   }
 
+  static std::vector<int64_t> stated_shape(const std::string& text) {
+    return Json::parse(text.substr(0, text.find(']') + 1)).get<std::vector<int64_t>>();
+  }
+
+  // Between the first word and the name.
+  static std::vector<int64_t> numbers_in(const std::string& text) {
+    std::istringstream words(text.substr(text.find(' ')));
+    std::vector<int64_t> numbers;
+    for (int64_t number; words >> number;) numbers.push_back(number);
+    return numbers;
+  }
+
   // Nothing where this layer lacks it.
-  std::optional<TestTensor> tensor_of(const std::string& text, const std::string& layer) {
+  std::optional<TestTensor> tensor_of(std::string text, const std::string& layer) {
+    if (text.starts_with('[')) text.erase(0, text.find(']') + 2);
     std::string how = text.substr(0, text.find(' '));
     std::string name = replaced(text.substr(text.rfind(' ') + 1), "#", layer);
     if (how == "stack") return stacked(name);
@@ -149,17 +218,30 @@ class GgufRecipe {
     if (how == "turn") return turned(from, std::stoll(text.substr(how.size())));
     if (how == "more") return more(from);
     if (how == "even" || how == "odd") return alternate(from, how == "odd");
-    if (how == "swap") return swapped(from, 1, 0);
-    if (how == "swap-even" || how == "swap-odd") return swapped(from, 2, how == "swap-odd");
+    if (how == "rate") return rate(from);
+    if (how == "exp") return each(from, [](float x) { return std::exp(x); });
+    if (how == "tile") return tiled(from, numbers_in(text));
+    if (how == "tile-rate") return tiled(rate(from), numbers_in(text));
+    if (how == "tile-columns") return tiled_columns(from, numbers_in(text));
+    if (how == "runs") return run_rows(from, numbers_in(text));
+    if (how.starts_with("swap")) return swapped_by(how, from);
     if (how == "keys" || how == "values") {
-      size_t end = 0;
-      std::string numbers = text.substr(how.size());
-      int64_t heads = std::stoll(numbers, &end), rows = std::stoll(numbers.substr(end));
-      if (how == "keys") return swapped(rows_of_heads(from, heads, 0, rows), 1, 0);
-      return rows_of_heads(from, heads, rows, from.shape[0] / heads);
+      int64_t heads = numbers_in(text)[0], rows = numbers_in(text)[1];
+      if (how == "values") return rows_of_heads(from, heads, rows, from.shape[0] / heads);
+      TestTensor keys = rows_of_heads(from, heads, 0, rows);
+      return swapped(keys, 1, 0, keys.shape[2]);
     }
     CHECK(how == "copy", "{}", text);
     return from;
+  }
+
+  static TestTensor swapped_by(std::string_view how, const TestTensor& from) {
+    int64_t rows = from.shape[2];
+    if (how == "swap") return swapped(from, 1, 0, rows);
+    if (how == "swap-first" || how == "swap-second") {
+      return swapped(from, 1, how == "swap-first" ? 0 : rows / 2, rows / 2);
+    }
+    return swapped(from, 2, how == "swap-odd", rows / 2);
   }
 
   std::optional<TestTensor> stacked(const std::string& pattern) {

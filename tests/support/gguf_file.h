@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "support/models/checkpoint_copy.h"
 #include "support/safetensors.h"
 
 namespace banyan::test {
@@ -49,7 +50,8 @@ std::string gguf_file(const Json& pairs, const std::vector<TestTensor>& tensors)
 struct GgufGolden {
   Json pairs;
   std::vector<TestTensor> tensors;  // with GGUF's names
-  std::string folder_config;        // config.json of the checkpoint that it equals
+  CheckpointCopy original;          // the checkpoint that it equals
+  bool rounded = false;             // some values are not quite those of the checkpoint
 };
 std::vector<std::string> gguf_golden_names();
 GgufGolden gguf_golden(const std::string& name);

@@ -45,11 +45,15 @@ Mamba2Config read_mamba(const ConfigFile& config, const DecoderConfig& decoder) 
   return c;
 }
 
-void read_blocks(const ConfigFile& config, HybridConfig& c) {
+void read_blocks(const ConfigFile& config, const Builder& b, HybridConfig& c) {
   SparseConfig& sparse = c.sparse;
   sparse.moe_scope = "";
   sparse.dense_scope = "shared_mlp";
   sparse.names = {.down = "output_linear", .gate_up = "input_linear"};
+  // GGUF files have the two halves of input_linear.
+  if ((b / "model" / "layers" / 0 / "shared_mlp" / "gate_proj").has("weight")) {
+    sparse.names.gate_up = "";
+  }
   sparse.intermediate = config.integer_or("shared_intermediate_size", 1024, 1, kWidthMax);
   bool experts = !config.holds("num_local_experts", {0});
   sparse.moe_layers = filled(sparse.decoder.layers, experts);
@@ -104,7 +108,7 @@ Result<std::unique_ptr<Model>> load_granite_hybrid(const ConfigFile& config, Bui
       c.attention_layers[i] = attends;
     }
   }
-  read_blocks(config, c);
+  read_blocks(config, b, c);
   config.only("normalization_function", {"rmsnorm"});
   return make_hybrid(config, b, c);
 }

@@ -52,6 +52,7 @@ GatedDeltaConfig read_recurrence(const ConfigFile& config, const DecoderConfig& 
                 c.value_heads, c.key_heads);
   c.value_heads = std::max(c.value_heads / c.key_heads, int64_t{1}) * c.key_heads;
   config.only("mamba_ssm_dtype", {"float32"});
+  c.tiled_values = config.flag_or("tiled_value_heads", false);  // of a GGUF file
   return c;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <iterator>
 #include <optional>
@@ -22,7 +23,6 @@ constexpr uint64_t kNameBytesMax = 1024;
 constexpr uint32_t kDimensionsMax = 4;
 constexpr int64_t kAlignmentDefault = 32, kAlignmentMax = 1 << 20;
 constexpr int64_t kSplitsMax = 10'000;
-constexpr int64_t kGgufHeadsMax = 1 << 20;
 
 struct TensorType {
   uint32_t id;
@@ -153,8 +153,9 @@ class GgufReader {
   std::vector<uint64_t> offsets_, sizes_;
 };
 
-constexpr std::string_view kKeysOfLatents = ".self_attn.k_b_proj.weight";
-constexpr std::string_view kValuesOfLatents = ".self_attn.v_b_proj.weight";
+constexpr std::string_view kKeysOfLatents = ".k_b_proj.weight";
+constexpr std::string_view kValuesOfLatents = ".v_b_proj.weight";
+constexpr std::string_view kJoinedLatents = ".kv_b_proj.weight";
 
 bool is_part_of_latents(std::string_view name) {
   return name.ends_with(kKeysOfLatents) || name.ends_with(kValuesOfLatents);
@@ -162,6 +163,19 @@ bool is_part_of_latents(std::string_view name) {
 
 std::string with_end(std::string_view name, std::string_view end, std::string_view other) {
   return fmt::format("{}{}", name.substr(0, name.size() - end.size()), other);
+}
+
+// Some shapes differ: a depthwise convolution lacks its middle, a norm of groups is a matrix, and a
+// gate of one row is a vector.
+void restore_shape(TensorInfo& tensor) {
+  std::vector<int64_t>& shape = tensor.shape;
+  auto ends = [&](std::string_view end) { return tensor.name.ends_with(end); };
+  if (ends("conv.weight") || ends("conv1d.weight")) {
+    std::erase(shape, 1);
+    if (shape.size() == 2) shape.insert(shape.begin() + 1, 1);
+  }
+  if (ends("norm.weight") && shape.size() == 2) shape = {shape[0] * shape[1]};
+  if (ends("shared_expert_gate.weight") && shape.size() == 1) shape.insert(shape.begin(), 1);
 }
 
 // The part of "model-00001-of-00003.gguf" before the number; "" for other names.
@@ -184,6 +198,7 @@ Result<GgufFile> GgufFile::open(const std::string& path) {
   tensors.push_back(std::move(header.tensors));
   TRY(file.open_others(path, tensors));
   file.architecture_ = TRY(find_gguf_architecture(header.architecture, path));
+  if (file.architecture_->names_prediction) TRY(file.count_layers());
   for (size_t map_index = 0; map_index < tensors.size(); ++map_index) {
     for (TensorInfo& tensor : tensors[map_index]) TRY(file.add(std::move(tensor), map_index));
   }
@@ -234,35 +249,64 @@ Status GgufFile::add(TensorInfo tensor, size_t map) {
     has_long_rope_ = true;
     return {};
   }
-  bool experts = tensor.name.find("_exps.") != std::string::npos;
   tensor.name = gguf_tensor_name(*architecture_, tensor.name);
   if (tensor.name.empty()) return {};
-  if (experts) return add_experts(tensor, map);
+  if (architecture_->names_prediction) name_prediction(tensor.name);
+  if (tensor.name.find(kGgufExpert) != std::string::npos) return add_experts(tensor, map);
   Entry entry{.tensor = std::move(tensor), .map = map};
-  std::vector<int64_t>& shape = entry.tensor.shape;
-  // A depthwise convolution.
-  bool conv = entry.tensor.name.ends_with("conv.weight") && shape.size() == 2;
-  if (conv) shape.insert(shape.begin() + 1, 1);
+  restore_shape(entry.tensor);
   entry.part = is_part_of_latents(entry.tensor.name);
-  if (architecture_->turned) TRY(count_turned_heads(entry));
-  entry.plus_one = architecture_->norms_plus_one && entry.tensor.name.ends_with("norm.weight");
-  if (entry.plus_one && entry.tensor.dtype != DType::kF32) {
-    return unsupported("{}: the norm {} is {}, not F32", pairs_.path(), entry.tensor.name,
+  entry.swap = TRY(row_swap_of(*architecture_, pairs_, entry.tensor));
+  entry.change = value_change_of(*architecture_, entry.tensor.name);
+  if (entry.change != ValueChange::kNone && entry.tensor.dtype != DType::kF32) {
+    return unsupported("{}: {} is {}, not F32", pairs_.path(), entry.tensor.name,
                        dtype_name(entry.tensor.dtype));
   }
   entries_.push_back(std::move(entry));
   return {};
 }
 
-// Adds each expert's part of a stacked tensor: "<scope>.<expert>.<leaf>".
+Status GgufFile::count_layers() {
+  auto number = [&](std::string_view leaf) -> Result<int64_t> {
+    std::string key = fmt::format("{}.{}", architecture_->name, leaf);
+    return TRY(pairs_.integer(key)).value_or(0);
+  };
+  int64_t all = TRY(number("block_count")), prediction = TRY(number("nextn_predict_layers"));
+  if (prediction < 0 || prediction > all) {
+    return corrupt("{}: {} layers, and {} of them for prediction", pairs_.path(), all, prediction);
+  }
+  layers_ = all - prediction;
+  return {};
+}
+
+// Layers that follow the others are "mtp.layers.<i>", and what surrounds them is below "mtp".
+void GgufFile::name_prediction(std::string& name) const {
+  constexpr std::array kAround = {
+      GgufName{"eh_proj", "fc"}, GgufName{"enorm", "pre_fc_norm_embedding"},
+      GgufName{"hnorm", "pre_fc_norm_hidden"}, GgufName{"shared_head.norm", "norm"}};
+  std::string_view rest = name;
+  std::string layers = fmt::format("{}.layers.", architecture_->scope);
+  if (!rest.starts_with(layers)) return;
+  rest.remove_prefix(layers.size());
+  int64_t layer = -1;
+  auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
+  if (error != std::errc() || layer < layers_ || !rest.ends_with(".weight")) return;
+  rest.remove_prefix(static_cast<size_t>(end - rest.data()));  // ".<module>.weight"
+  for (const GgufName& around : kAround) {
+    if (rest != fmt::format(".{}.weight", around.theirs)) continue;
+    name = fmt::format("mtp.{}.weight", around.ours);
+    return;
+  }
+  name = fmt::format("mtp.layers.{}{}", layer - layers_, rest);
+}
+
+// Adds each expert's part of a stacked tensor.
 Status GgufFile::add_experts(const TensorInfo& tensor, size_t map) {
-  const std::string scope = "experts.";
-  size_t at = tensor.name.rfind(scope);
-  if (tensor.shape.size() < 2 || at == std::string::npos) {
+  if (tensor.shape.size() < 2) {
     return corrupt("{}: {} has {} dimensions, not those of all experts", pairs_.path(),
                    quote(tensor.name), tensor.shape.size());
   }
-  at += scope.size();
+  size_t at = tensor.name.find(kGgufExpert);
   int64_t experts = tensor.shape[0];
   if (experts > (int64_t{1} << 16)) {
     return corrupt("{}: {} is of {} experts", pairs_.path(), quote(tensor.name), experts);
@@ -270,8 +314,7 @@ Status GgufFile::add_experts(const TensorInfo& tensor, size_t map) {
   size_t bytes = tensor.bytes.size() / static_cast<size_t>(experts);
   for (int64_t e = 0; e < experts; ++e) {
     Entry entry{.tensor = tensor, .map = map};
-    entry.tensor.name = fmt::format("{}{}.{}", std::string_view(tensor.name).substr(0, at), e,
-                                    std::string_view(tensor.name).substr(at));
+    entry.tensor.name.replace(at, 1, std::to_string(e));
     entry.tensor.shape.erase(entry.tensor.shape.begin());
     entry.tensor.bytes = tensor.bytes.subspan(static_cast<size_t>(e) * bytes, bytes);
     entries_.push_back(std::move(entry));
@@ -306,7 +349,7 @@ Result<GgufFile::Entry> GgufFile::joined_latents(const Entry& keys) const {
   }
   Entry entry{.tensor = keys.tensor, .map = keys.map, .joined = true};
   bool plain = keys.tensor.blocks == BlockFormat::kNone && keys.tensor.dtype == values->dtype;
-  entry.tensor.name = with_end(keys.name(), kKeysOfLatents, ".self_attn.kv_b_proj.weight");
+  entry.tensor.name = with_end(keys.name(), kKeysOfLatents, kJoinedLatents);
   entry.tensor.dtype = plain ? keys.tensor.dtype : DType::kF32;
   entry.tensor.blocks = BlockFormat::kNone;
   entry.tensor.shape = {*rows, k[1]};
@@ -332,9 +375,8 @@ Status GgufFile::read_floats(const Entry& entry, int64_t begin, int64_t end, flo
 // Head by head: callers read whole rows, usually all of them.
 Status GgufFile::read_joined(const Entry& entry, size_t offset, std::span<std::byte> to) const {
   std::string_view name = entry.name();
-  constexpr std::string_view kJoined = ".self_attn.kv_b_proj.weight";
-  const Entry& keys = entry_of(*find(with_end(name, kJoined, kKeysOfLatents)));
-  const Entry& values = entry_of(*find(with_end(name, kJoined, kValuesOfLatents)));
+  const Entry& keys = entry_of(*find(with_end(name, kJoinedLatents, kKeysOfLatents)));
+  const Entry& values = entry_of(*find(with_end(name, kJoinedLatents, kValuesOfLatents)));
   int64_t rank = keys.tensor.shape[1], nope = keys.tensor.shape[2], wide = values.tensor.shape[1];
   std::vector<float> turned(static_cast<size_t>(rank * nope));
   std::vector<float> head(static_cast<size_t>((nope + wide) * rank));
@@ -354,29 +396,6 @@ Status GgufFile::read_joined(const Entry& entry, size_t offset, std::span<std::b
     offset += bytes;
   }
   return {};
-}
-
-Status GgufFile::count_turned_heads(Entry& entry) const {
-  const std::string& name = entry.tensor.name;
-  bool q = name.find(".q_proj.") != name.npos, k = name.find(".k_proj.") != name.npos;
-  if (!q && !k) return {};
-  auto count = [&](std::string_view leaf) -> Result<int64_t> {
-    std::string key = fmt::format("{}.attention.{}", architecture_->name, leaf);
-    int64_t most = 0;  // over layers; recurrent layers have none
-    for (int64_t value : TRY(pairs_.integers(key))) {
-      if (value < 0 || value > kGgufHeadsMax) {
-        return corrupt("{}: {} is {}", pairs_.path(), key, value);
-      }
-      most = std::max(most, value);
-    }
-    return most;
-  };
-  entry.turned_heads = TRY(count(q ? "head_count" : "head_count_kv"));
-  if (entry.turned_heads == 0) entry.turned_heads = TRY(count("head_count"));
-  int64_t rows = entry.tensor.shape[0];
-  if (entry.turned_heads > 0 && rows % (2 * entry.turned_heads) == 0) return {};
-  return corrupt("{}: {} has {} rows in {} heads", pairs_.path(), quote(name), rows,
-                 entry.turned_heads);
 }
 
 Status GgufFile::read_rope_factors(const TensorInfo& tensor, size_t map) {
@@ -416,8 +435,12 @@ Status GgufFile::read(const TensorInfo& tensor, size_t offset, std::span<std::by
         "tensor {}: {} bytes at {} of {}", tensor.name, to.size(), offset, tensor.bytes.size());
   const Entry& entry = entry_of(tensor);
   if (entry.joined) return read_joined(entry, offset, to);
-  if (entry.plus_one) return read_less_one(entry, offset, to);
-  return entry.turned_heads > 0 ? read_turned(entry, offset, to) : read_bytes(entry, offset, to);
+  if (entry.change != ValueChange::kNone) return read_changed(entry, offset, to);
+  return read_stored(entry, offset, to);
+}
+
+Status GgufFile::read_stored(const Entry& entry, size_t offset, std::span<std::byte> to) const {
+  return entry.swap.none() ? read_bytes(entry, offset, to) : read_swapped(entry, offset, to);
 }
 
 Status GgufFile::read_bytes(const Entry& entry, size_t offset, std::span<std::byte> to) const {
@@ -427,24 +450,21 @@ Status GgufFile::read_bytes(const Entry& entry, size_t offset, std::span<std::by
 }
 
 // Vectors are small, so the whole vector is read for any part of it.
-Status GgufFile::read_less_one(const Entry& entry, size_t offset, std::span<std::byte> to) const {
+Status GgufFile::read_changed(const Entry& entry, size_t offset, std::span<std::byte> to) const {
   std::vector<float> values(entry.tensor.bytes.size() / sizeof(float));
   std::span<std::byte> bytes = std::as_writable_bytes(std::span(values));
-  TRY(read_bytes(entry, 0, bytes));
-  for (float& value : values) value -= 1;
+  TRY(read_stored(entry, 0, bytes));
+  undo_change(entry.change, values);
   std::memcpy(to.data(), bytes.data() + offset, to.size());
   return {};
 }
 
-// Row 2i + j of a head in the file is row j * half + i of the original head.
-Status GgufFile::read_turned(const Entry& entry, size_t offset, std::span<std::byte> to) const {
+Status GgufFile::read_swapped(const Entry& entry, size_t offset, std::span<std::byte> to) const {
   auto rows = static_cast<size_t>(entry.tensor.shape[0]);
   size_t row_bytes = entry.tensor.bytes.size() / rows;
-  size_t head_rows = rows / static_cast<size_t>(entry.turned_heads), half = head_rows / 2;
   while (!to.empty()) {
     size_t row = offset / row_bytes, within = offset % row_bytes;
-    size_t i = row % head_rows % half, j = row % head_rows / half;
-    size_t stored = row / head_rows * head_rows + 2 * i + j;
+    auto stored = static_cast<size_t>(entry.swap.stored(static_cast<int64_t>(row)));
     size_t bytes = std::min(to.size(), row_bytes - within);
     TRY(read_bytes(entry, stored * row_bytes + within, to.first(bytes)));
     to = to.subspan(bytes);

@@ -10,10 +10,10 @@
 // product is its size, and bytes inside the file, and no two overlap. Time and memory are linear in
 // the header's length.
 //
-// Reading undoes the changes of llama.cpp's converter. For architectures with interleaved rotary
-// embeddings the converter permutes the rows of q and k so that rotated pairs are adjacent; to
-// Gemma's norms it adds one. It stacks the matrices of a layer's experts, which appear here one by
-// one, and splits the matrix that expands latents to keys and values, which appears here as one.
+// Reading undoes the changes of llama.cpp's converter. It swaps rows and changes values
+// (gguf_rows.h), stacks the matrices of a layer's experts, which appear here one by one, and splits
+// the matrix that expands latents to keys and values, which appears here as one. Layers for
+// prediction follow the others in the file.
 //
 // Immutable after open(), so any thread may read.
 #pragma once
@@ -30,6 +30,7 @@
 #include "base/gguf.h"
 #include "weights/files/checkpoint.h"
 #include "weights/files/gguf_architectures.h"
+#include "weights/files/gguf_rows.h"
 
 namespace banyan {
 
@@ -66,10 +67,10 @@ class GgufFile final : public WeightSource {
   struct Entry {
     TensorInfo tensor;
     size_t map = 0;
-    int64_t turned_heads = 0;  // number of heads with permuted rows; 0: none
-    bool plus_one = false;     // f32 values, stored with 1 added
-    bool part = false;         // part of a joined tensor, not a tensor by itself
-    bool joined = false;       // keys and values of latents: `bytes` has a size but no data
+    RowSwap swap = {};
+    ValueChange change = ValueChange::kNone;  // of f32 values
+    bool part = false;                        // part of a joined tensor, not a tensor by itself
+    bool joined = false;  // keys and values of latents: `bytes` has a size but no data
 
     std::string_view name() const { return tensor.name; }
   };
@@ -80,20 +81,23 @@ class GgufFile final : public WeightSource {
   Status open_others(const std::string& path, std::vector<std::vector<TensorInfo>>& tensors);
   Status add(TensorInfo tensor, size_t map);
   Status add_experts(const TensorInfo& tensor, size_t map);
+  Status count_layers();
+  void name_prediction(std::string& name) const;
   Status join_latents();
   Result<Entry> joined_latents(const Entry& keys) const;
   Status read_joined(const Entry& entry, size_t offset, std::span<std::byte> to) const;
   Status read_floats(const Entry& entry, int64_t begin, int64_t end, float* to) const;
-  Status count_turned_heads(Entry& entry) const;
   Status read_rope_factors(const TensorInfo& tensor, size_t map);
   const Entry& entry_of(const TensorInfo& tensor) const;
   Status read_bytes(const Entry& entry, size_t offset, std::span<std::byte> to) const;
-  Status read_turned(const Entry& entry, size_t offset, std::span<std::byte> to) const;
-  Status read_less_one(const Entry& entry, size_t offset, std::span<std::byte> to) const;
+  Status read_stored(const Entry& entry, size_t offset, std::span<std::byte> to) const;
+  Status read_swapped(const Entry& entry, size_t offset, std::span<std::byte> to) const;
+  Status read_changed(const Entry& entry, size_t offset, std::span<std::byte> to) const;
 
   std::vector<MappedFile> maps_;
   GgufPairs pairs_;  // of the first file
   const GgufArchitecture* architecture_ = nullptr;
+  int64_t layers_ = 0;  // without those for prediction, where these have names of their own
   std::vector<float> rope_factors_;
   bool has_long_rope_ = false;
   std::vector<Entry> entries_;  // sorted by name

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "weights/files/gguf_config.h"
+#include "weights/files/gguf_recurrent.h"
 
 namespace banyan {
 namespace {
@@ -58,6 +59,30 @@ constexpr std::array kPhi3Names = {GgufName{"ffn_up", "mlp.gate_up_proj"}};
 constexpr std::array kGptOssNames = {GgufName{"ffn_gate_inp", "mlp.router"}};
 constexpr std::array kMinimaxNames = {
     GgufName{"exp_probs_b", "block_sparse_moe.e_score_correction_bias", true},
+};
+constexpr std::array kLlama4Names = {
+    GgufName{"ffn_gate", "feed_forward.gate_proj"},
+    GgufName{"ffn_up", "feed_forward.up_proj"},
+    GgufName{"ffn_down", "feed_forward.down_proj"},
+    GgufName{"ffn_gate_shexp", "feed_forward.shared_expert.gate_proj"},
+    GgufName{"ffn_up_shexp", "feed_forward.shared_expert.up_proj"},
+    GgufName{"ffn_down_shexp", "feed_forward.shared_expert.down_proj"},
+};
+constexpr std::array kLingNames = {
+    GgufName{"token_embd", "model.word_embeddings"},
+    GgufName{"attn_qkv", "attention.query_key_value"},
+    GgufName{"attn_output", "attention.dense"},
+    GgufName{"attn_q_norm", "attention.query_layernorm"},
+    GgufName{"attn_k_norm", "attention.key_layernorm"},
+    GgufName{"exp_probs_b", "mlp.gate.expert_bias", true},
+    GgufName{"layer_output_norm", "final_layernorm"},
+};
+constexpr std::array kHunyuanNames = {
+    GgufName{"attn_q_norm", "self_attn.query_layernorm"},
+    GgufName{"attn_k_norm", "self_attn.key_layernorm"},
+    GgufName{"ffn_gate_shexp", "mlp.shared_mlp.gate_proj"},
+    GgufName{"ffn_up_shexp", "mlp.shared_mlp.up_proj"},
+    GgufName{"ffn_down_shexp", "mlp.shared_mlp.down_proj"},
 };
 constexpr std::array kErnieMoeNames = {
     GgufName{"exp_probs_b", "mlp.moe_statics.e_score_correction_bias", true},
@@ -141,8 +166,37 @@ constexpr std::array kLfm2MoeKeys = {
     GgufKey{"expert_weights_scale", "routed_scaling_factor"},
     GgufKey{"leading_dense_block_count", "num_dense_layers"},
 };
-constexpr GgufExpertNames kLfm2Experts = {"feed_forward", "w1", "w3", "w2"};
-constexpr GgufExpertNames kMixtralExperts = {"block_sparse_moe", "w1", "w3", "w2"};
+constexpr std::array kLlama4Keys = {
+    GgufKey{"expert_count", "num_local_experts"},
+    GgufKey{"expert_used_count", "num_experts_per_tok"},
+    GgufKey{"expert_feed_forward_length", "intermediate_size"},
+    GgufKey{"interleave_moe_layer_step", "interleave_moe_layer_step"},
+};
+constexpr std::array kLingKeys = {
+    GgufKey{"expert_count", "num_experts"},
+    GgufKey{"expert_used_count", "num_experts_per_tok"},
+    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
+    GgufKey{"expert_shared_count", "num_shared_experts"},
+    GgufKey{"expert_group_count", "n_group"},
+    GgufKey{"expert_group_used_count", "topk_group"},
+    GgufKey{"expert_weights_norm", "norm_topk_prob"},
+    GgufKey{"expert_weights_scale", "routed_scaling_factor"},
+    GgufKey{"leading_dense_block_count", "first_k_dense_replace"},
+    GgufKey{"nextn_predict_layers", "num_nextn_predict_layers"},
+};
+constexpr std::array kHunyuanKeys = {
+    GgufKey{"expert_count", "num_experts"},
+    GgufKey{"expert_used_count", "moe_topk"},
+    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
+    GgufKey{"expert_shared_count", "num_shared_expert"},
+};
+constexpr GgufExpertNames kLlama4Experts = {.router = "feed_forward.router",
+                                            .scope = "feed_forward.experts"};
+constexpr GgufExpertNames kHunyuanExperts = {.router = "mlp.gate.wg"};
+constexpr GgufExpertNames kLfm2Experts = {"feed_forward.gate", "feed_forward.experts", "w1", "w3",
+                                          "w2"};
+constexpr GgufExpertNames kMixtralExperts = {"block_sparse_moe.gate", "block_sparse_moe.experts",
+                                             "w1", "w3", "w2"};
 
 // Gemma's largest models scale queries by hidden size / heads instead of the head size.
 void scale_gemma_queries(GgufConfig& c, int64_t layers_of_largest) {
@@ -225,23 +279,49 @@ void read_deepseek2(GgufConfig& c) {
   expect_sigmoid(c);
 }
 
-void read_lfm2(GgufConfig& c) {
-  c.copy("attention.layer_norm_rms_epsilon", "norm_eps");
-  c.erase("rms_norm_eps");
-  c.set("block_auto_adjust_ff_dim", false);
-}
-
-void read_lfm2_moe(GgufConfig& c) {
-  expect_sigmoid(c);
-  c.copy("attention.layer_norm_rms_epsilon", "norm_eps");
-  c.erase("rms_norm_eps");
-}
-
 void read_ernie_moe(GgufConfig& c) {
   c.ignore("expert_shared_feed_forward_length");
 }
 
+// The file has neither the chunks nor the layers without rotary, which llama.cpp fixes.
+void read_llama4(GgufConfig& c) {
+  c.set("intermediate_size_mlp", c.of_all_layers("feed_forward_length"));
+  c.set("use_qk_norm", c.integer("expert_count", 0) != 128);
+  c.set("attn_temperature_tuning", true);
+  bool whole = c.has("attention.sliding_window") && c.integer("attention.sliding_window", 0) == 0;
+  if (!whole) return c.set("attention_chunk_size", 8192);
+  c.set("attention_chunk_size", Json());
+  c.set("no_rope_layers", Json(std::vector<int>(static_cast<size_t>(c.layers()), 1)));
+}
+
+void read_ling2(GgufConfig& c) {
+  expect_sigmoid(c);
+  int64_t count = c.integer("expert_shared_count", 0);
+  int64_t width = c.integer("expert_shared_feed_forward_length", 0);
+  if (count > 0 && width > 0) c.set("moe_shared_expert_intermediate_size", width / count);
+}
+
+void read_hunyuan(GgufConfig& c) {
+  c.ignore("rope.scaling.original_context_length");
+  c.ignore("expert_shared_feed_forward_length");
+}
+
 constexpr std::array kArchitectures = {
+    GgufArchitecture{.name = "bailingmoe2",
+                     .family = "BailingMoeV2ForCausalLM",
+                     .sparse_family = "BailingMoeV2ForCausalLM",
+                     .names = kLingNames,
+                     .keys = kLingKeys,
+                     .bias_key = "",
+                     .rest = read_ling2},
+    GgufArchitecture{.name = "bailingmoe3",
+                     .family = "BailingMoeV3ForCausalLM",
+                     .sparse_family = "BailingMoeV3ForCausalLM",
+                     .names = kLing3Names,
+                     .keys = kLing3Keys,
+                     .bias_key = "",
+                     .latent = true,
+                     .rest = read_ling3},
     GgufArchitecture{.name = "deepseek2",
                      .family = "DeepseekV3ForCausalLM",
                      .sparse_family = "DeepseekV3ForCausalLM",
@@ -288,28 +368,67 @@ constexpr std::array kArchitectures = {
                      .rest = [](GgufConfig& c) { c.set_window(); }},
     GgufArchitecture{
         .name = "granite", .family = "GraniteForCausalLM", .turned = true, .keys = kGraniteKeys},
+    GgufArchitecture{.name = "granitehybrid",
+                     .family = "GraniteMoeHybridForCausalLM",
+                     .sparse_family = "GraniteMoeHybridForCausalLM",
+                     .turned = true,
+                     .names = kGraniteHybridNames,
+                     .keys = kGraniteHybridKeys,
+                     .experts = kGraniteExperts,
+                     .bias_key = "",
+                     .recurrence = "mamba",
+                     .rest = read_granite_hybrid},
+    GgufArchitecture{.name = "hunyuan-dense",
+                     .family = "HunYuanDenseV1ForCausalLM",
+                     .names = kHunyuanNames,
+                     .rest = read_hunyuan},
+    GgufArchitecture{.name = "hunyuan-moe",
+                     .family = "HunYuanMoEV1ForCausalLM",
+                     .sparse_family = "HunYuanMoEV1ForCausalLM",
+                     .names = kHunyuanNames,
+                     .keys = kHunyuanKeys,
+                     .experts = kHunyuanExperts,
+                     .rest = read_hunyuan},
+    GgufArchitecture{.name = "kimi-linear",
+                     .family = "KimiLinearForCausalLM",
+                     .sparse_family = "KimiLinearForCausalLM",
+                     .names = kKimiLinearNames,
+                     .keys = kKimiLinearKeys,
+                     .experts = kKimiLinearExperts,
+                     .bias_key = "",
+                     .latent = true,
+                     .rest = read_kimi_linear},
     GgufArchitecture{.name = "lfm2",
                      .family = "Lfm2ForCausalLM",
                      .names = kLfm2Names,
                      .keys = kLfm2Keys,
+                     .eps_key = "norm_eps",
                      .bias_key = "",
                      .recurrence = "conv",
-                     .rest = read_lfm2},
+                     .rest = [](GgufConfig& c) { c.set("block_auto_adjust_ff_dim", false); }},
     GgufArchitecture{.name = "lfm2moe",
                      .family = "Lfm2MoeForCausalLM",
                      .sparse_family = "Lfm2MoeForCausalLM",
                      .names = kLfm2Names,
                      .keys = kLfm2MoeKeys,
                      .experts = kLfm2Experts,
+                     .eps_key = "norm_eps",
                      .bias_key = "",
                      .recurrence = "conv",
-                     .rest = read_lfm2_moe},
+                     .rest = expect_sigmoid},
     GgufArchitecture{.name = "llama",
                      .family = "LlamaForCausalLM",
                      .sparse_family = "MixtralForCausalLM",
                      .turned = true,
                      .keys = kExpertKeys,
                      .experts = kMixtralExperts},
+    GgufArchitecture{.name = "llama4",
+                     .family = "Llama4ForCausalLM",
+                     .sparse_family = "Llama4ForCausalLM",
+                     .names = kLlama4Names,
+                     .keys = kLlama4Keys,
+                     .experts = kLlama4Experts,
+                     .rest = read_llama4},
     GgufArchitecture{.name = "minimax-m2",
                      .family = "MiniMaxM2ForCausalLM",
                      .sparse_family = "MiniMaxM2ForCausalLM",
@@ -318,16 +437,71 @@ constexpr std::array kArchitectures = {
                      .experts = kMixtralExperts,
                      .rest = read_minimax},
     GgufArchitecture{.name = "mistral3", .family = "Ministral3ForCausalLM", .turned = true},
+    GgufArchitecture{.name = "nemotron_h",
+                     .family = "NemotronHForCausalLM",
+                     .turned = true,
+                     .names_prediction = true,
+                     .single_blocks = true,
+                     .scope = "backbone",
+                     .names = kNemotronNames,
+                     .keys = kNemotronKeys,
+                     .experts = kNemotronExperts,
+                     .eps_key = "layer_norm_epsilon",
+                     .bias_key = "",
+                     .recurrence = "mamba",
+                     .rest = read_nemotron_h},
+    GgufArchitecture{.name = "nemotron_h_moe",
+                     .family = "NemotronHForCausalLM",
+                     .sparse_family = "NemotronHForCausalLM",
+                     .turned = true,
+                     .names_prediction = true,
+                     .single_blocks = true,
+                     .scope = "backbone",
+                     .names = kNemotronNames,
+                     .keys = kNemotronKeys,
+                     .experts = kNemotronExperts,
+                     .eps_key = "layer_norm_epsilon",
+                     .bias_key = "",
+                     .recurrence = "mamba",
+                     .rest = read_nemotron_h},
     GgufArchitecture{.name = "olmo2", .family = "Olmo2ForCausalLM", .rest = read_olmo2},
     GgufArchitecture{
         .name = "phi3", .family = "Phi3ForCausalLM", .names = kPhi3Names, .rest = read_phi3},
     GgufArchitecture{.name = "qwen2", .family = "Qwen2ForCausalLM"},
     GgufArchitecture{.name = "qwen3", .family = "Qwen3ForCausalLM"},
+    GgufArchitecture{.name = "qwen35",
+                     .family = "Qwen3_5ForCausalLM",
+                     .norms_plus_one = true,
+                     .tiled_values = true,
+                     .names_prediction = true,
+                     .names = kGatedDeltaNames,
+                     .keys = kGatedDeltaKeys,
+                     .bias_key = "",
+                     .rest = read_qwen3_5},
+    GgufArchitecture{.name = "qwen35moe",
+                     .family = "Qwen3_5MoeForCausalLM",
+                     .sparse_family = "Qwen3_5MoeForCausalLM",
+                     .norms_plus_one = true,
+                     .tiled_values = true,
+                     .names_prediction = true,
+                     .names = kGatedDeltaNames,
+                     .keys = kGatedDeltaKeys,
+                     .bias_key = "",
+                     .rest = read_qwen3_5},
     GgufArchitecture{.name = "qwen3moe",
                      .family = "Qwen3MoeForCausalLM",
                      .sparse_family = "Qwen3MoeForCausalLM",
                      .keys = kQwenMoeKeys,
                      .rest = read_qwen3_moe},
+    GgufArchitecture{.name = "qwen3next",
+                     .family = "Qwen3NextForCausalLM",
+                     .sparse_family = "Qwen3NextForCausalLM",
+                     .norms_plus_one = true,
+                     .names_prediction = true,
+                     .names = kGatedDeltaNames,
+                     .keys = kGatedDeltaKeys,
+                     .bias_key = "",
+                     .rest = read_qwen3_next},
     GgufArchitecture{.name = "seed_oss",
                      .family = "SeedOssForCausalLM",
                      .rest =
@@ -348,10 +522,13 @@ std::string layer_module(const GgufArchitecture& a, std::string_view module, boo
   };
   if (std::string_view own = look_up(a.names); !own.empty()) return std::string(own);
   const GgufExpertNames& e = a.experts;
-  if (module == "ffn_gate_inp") return fmt::format("{}.gate", e.scope);
-  if (module == "ffn_gate_exps") return fmt::format("{}.experts.{}", e.scope, e.gate);
-  if (module == "ffn_up_exps") return fmt::format("{}.experts.{}", e.scope, e.up);
-  if (module == "ffn_down_exps") return fmt::format("{}.experts.{}", e.scope, e.down);
+  auto of_all = [&](std::string_view projection) {
+    return fmt::format("{}.{}.{}", e.scope, kGgufExpert, projection);
+  };
+  if (module == "ffn_gate_inp") return std::string(e.router);
+  if (module == "ffn_gate_exps") return of_all(e.gate);
+  if (module == "ffn_up_exps") return of_all(e.up);
+  if (module == "ffn_down_exps") return of_all(e.down);
   return std::string(look_up(kLayerNames));
 }
 
@@ -368,7 +545,9 @@ Result<const GgufArchitecture*> find_gguf_architecture(std::string_view name,
 }
 
 std::string gguf_tensor_name(const GgufArchitecture& architecture, std::string_view name) {
-  size_t dot = name.rfind('.');
+  // Vectors of recurrent layers have no ".weight".
+  bool bare = name.ends_with(".ssm_a") || name.ends_with(".ssm_d");
+  size_t dot = bare ? name.size() : name.rfind('.');
   if (dot == name.npos) return std::string(name);
   std::string_view module = name.substr(0, dot), leaf = name.substr(dot);
   constexpr std::string_view kLayer = "blk.";
@@ -385,7 +564,8 @@ std::string gguf_tensor_name(const GgufArchitecture& architecture, std::string_v
   bool whole = false;
   std::string ours = layer_module(architecture, rest.substr(std::min(end + 1, rest.size())), whole);
   if (ours.empty()) return std::string(name);
-  return fmt::format("model.layers.{}.{}{}", rest.substr(0, end), ours, whole ? "" : leaf);
+  return fmt::format("{}.layers.{}.{}{}", architecture.scope, rest.substr(0, end), ours,
+                     whole ? "" : leaf);
 }
 
 }  // namespace banyan

@@ -23,8 +23,11 @@ struct GgufKey {
   std::string_view theirs, ours;
 };
 
+// Stands for the number of an expert in the name of a tensor with those of all experts.
+inline constexpr char kGgufExpert = '@';
+
 struct GgufExpertNames {
-  std::string_view scope = "mlp";  // within a layer
+  std::string_view router = "mlp.gate", scope = "mlp.experts";  // within a layer
   std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";
 };
 
@@ -35,9 +38,14 @@ struct GgufArchitecture {
   // Rows of q and k are stored with the two elements of a rotary pair adjacent.
   bool turned = false;
   bool norms_plus_one = false;           // norm weights are stored with 1 added
+  bool tiled_values = false;             // Gated DeltaNet's value heads: see gguf_rows.h
+  bool names_prediction = false;         // layers for prediction are below "mtp"
+  bool single_blocks = false;            // a layer is one block; its `rest` says which
+  std::string_view scope = "model";      // of the layers
   std::span<const GgufName> names = {};  // override the common ones; also tensors outside layers
   std::span<const GgufKey> keys = {};    // in addition to the common ones
   GgufExpertNames experts = {};
+  std::string_view eps_key = "rms_norm_eps";
   std::string_view bias_key = "attention_bias";  // key that declares biases of q, k and v; "": none
   bool latent = false;                           // latent attention, with its own sizes
   std::string_view recurrence = "";            // layer_types entry of the layers without key heads
@@ -49,7 +57,7 @@ Result<const GgufArchitecture*> find_gguf_architecture(std::string_view name,
                                                        std::string_view path);
 
 // The Hugging Face name of a tensor; "" if such checkpoints do not have it; `name` itself if it is
-// unknown. For expert tensors: the scope that contains the expert numbers.
+// unknown. With kGgufExpert for tensors of all experts.
 std::string gguf_tensor_name(const GgufArchitecture& architecture, std::string_view name);
 
 }  // namespace banyan

@@ -19,36 +19,43 @@ constexpr std::array<std::string_view, 4> kWithoutEffect = {
     "expert_gating_func",  // for families with a fixed function; others read it
 };
 
-// Llama 3's frequency factor: 1 for short wavelengths, `factor` for long ones.
-float llama3_factor(double wavelength, double factor, double original) {
-  constexpr double kLow = 1, kHigh = 4;
-  if (wavelength < original / kHigh) return 1;
-  if (wavelength > original / kLow) return static_cast<float>(factor);
-  double smooth = (original / wavelength - kLow) / (kHigh - kLow);
-  return static_cast<float>(1 / ((1 - smooth) / factor + smooth));
-}
+// Llama 3's rotation. Llama 4's has a high factor of 1, and no frequencies between.
+struct Llama3Rotation {
+  double factor, high, original;
 
-bool is_llama3(std::span<const float> factors, double theta, double factor, double original) {
-  constexpr double kRoundingMax = 1e-4;  // since the converter computes frequencies in f32
-  for (size_t i = 0; i < factors.size(); ++i) {
-    double exponent = static_cast<double>(i) / static_cast<double>(factors.size());
-    double wavelength = 2 * std::numbers::pi * std::pow(theta, exponent);
-    float expected = llama3_factor(wavelength, factor, original);
-    if (!(std::abs(factors[i] - expected) <= kRoundingMax * expected)) return false;
+  // 1 for short wavelengths, `factor` for long ones.
+  float divisor(double wavelength) const {
+    constexpr double kLow = 1;
+    if (wavelength < original / high) return 1;
+    if (wavelength > original / kLow || high == kLow) return static_cast<float>(factor);
+    double smooth = (original / wavelength - kLow) / (high - kLow);
+    return static_cast<float>(1 / ((1 - smooth) / factor + smooth));
   }
-  return true;
-}
 
-// The rope_scaling that `factors` were computed from; null if there is none.
-Json llama3_rotation(std::span<const float> factors, double theta) {
-  double factor = *std::ranges::max_element(factors);
-  for (double original = 16; original <= 1 << 24; original *= 2) {
-    if (!is_llama3(factors, theta, factor, original)) continue;
-    return {{"rope_type", "llama3"},
-            {"factor", factor},
-            {"low_freq_factor", 1.0},
-            {"high_freq_factor", 4.0},
-            {"original_max_position_embeddings", static_cast<int64_t>(original)}};
+  bool gives(std::span<const float> divisors, double theta) const {
+    constexpr double kRoundingMax = 1e-4;  // since the converter computes frequencies in f32
+    for (size_t i = 0; i < divisors.size(); ++i) {
+      double exponent = static_cast<double>(i) / static_cast<double>(divisors.size());
+      double wavelength = 2 * std::numbers::pi * std::pow(theta, exponent);
+      float expected = divisor(wavelength);
+      if (!(std::abs(divisors[i] - expected) <= kRoundingMax * expected)) return false;
+    }
+    return true;
+  }
+};
+
+// The rope_scaling that `divisors` were computed from; null if there is none.
+Json llama3_rotation(std::span<const float> divisors, double theta) {
+  double factor = *std::ranges::max_element(divisors);
+  for (double high : {4.0, 1.0}) {
+    for (double original = 16; original <= 1 << 24; original *= 2) {
+      if (!Llama3Rotation{factor, high, original}.gives(divisors, theta)) continue;
+      return {{"rope_type", "llama3"},
+              {"factor", factor},
+              {"low_freq_factor", 1.0},
+              {"high_freq_factor", high},
+              {"original_max_position_embeddings", static_cast<int64_t>(original)}};
+    }
   }
   return {};
 }
@@ -113,9 +120,20 @@ double GgufConfig::number(std::string_view key, double fallback) {
   return value ? value->value_or(fallback) : fallback;
 }
 
+bool GgufConfig::flag(std::string_view key, bool fallback) {
+  ignore(key);
+  auto value = take(file_.pairs().flag(prefix_ + std::string(key)));
+  return value ? value->value_or(fallback) : fallback;
+}
+
 std::vector<int64_t> GgufConfig::integers(std::string_view key) {
   ignore(key);
   return take(file_.pairs().integers(prefix_ + std::string(key))).value_or(std::vector<int64_t>());
+}
+
+std::vector<double> GgufConfig::numbers(std::string_view key) {
+  ignore(key);
+  return take(file_.pairs().numbers(prefix_ + std::string(key))).value_or(std::vector<double>());
 }
 
 int64_t GgufConfig::required(std::string_view key) {
@@ -143,7 +161,8 @@ void GgufConfig::copy(std::string_view theirs, std::string_view ours) {
 }
 
 void GgufConfig::read_sizes() {
-  if (const TensorInfo* table = file_.find("model.embed_tokens.weight")) {
+  std::string embedding = gguf_tensor_name(file_.architecture(), "token_embd.weight");
+  if (const TensorInfo* table = file_.find(embedding)) {
     set("vocab_size", table->shape[0]);
   }
   int64_t further = integer("nextn_predict_layers", 0);
@@ -155,11 +174,15 @@ void GgufConfig::read_sizes() {
   set("num_attention_heads", heads_);
   if (!file_.architecture().latent) read_heads();
   set("max_position_embeddings", required("context_length"));
-  int64_t inner = of_all_layers("feed_forward_length");
-  if (inner > 0) set("intermediate_size", inner);
+  if (!file_.architecture().single_blocks) {
+    int64_t inner = of_all_layers("feed_forward_length");
+    if (inner > 0) set("intermediate_size", inner);
+  }
   constexpr std::string_view kEps = "attention.layer_norm_rms_epsilon";
-  expect(has(kEps), "{}: {}{} is missing", file_.pairs().path(), prefix_, kEps);
-  copy(kEps, "rms_norm_eps");
+  constexpr std::string_view kOtherEps = "attention.layer_norm_epsilon";
+  bool stated = has(kEps), other = has(kOtherEps);
+  expect(stated || other, "{}: {}{} is missing", file_.pairs().path(), prefix_, kEps);
+  copy(stated ? kEps : kOtherEps, file_.architecture().eps_key);
 }
 
 void GgufConfig::read_heads() {
@@ -172,6 +195,7 @@ void GgufConfig::read_heads() {
   constexpr std::string_view kKey = "attention.head_count_kv";
   std::vector<int64_t> counts = integers(kKey);
   int64_t most = counts.empty() ? heads_ : std::ranges::max(counts);
+  if (std::ssize(counts) > layers_) counts.resize(static_cast<size_t>(layers_));  // prediction
   set("num_key_value_heads", most);
   bool recurs = std::ranges::count(counts, 0) > 0;
   expect(!recurs || (!file_.architecture().recurrence.empty() && std::ssize(counts) == layers_),

@@ -32,7 +32,9 @@ class GgufConfig {
   bool has(std::string_view key);
   int64_t integer(std::string_view key, int64_t fallback);
   double number(std::string_view key, double fallback);
+  bool flag(std::string_view key, bool fallback);
   std::vector<int64_t> integers(std::string_view key);
+  std::vector<double> numbers(std::string_view key);
   void ignore(std::string_view key) { used_.insert(prefix_ + std::string(key)); }
   // The value shared by all layers; an error if layers differ.
   int64_t of_all_layers(std::string_view key);

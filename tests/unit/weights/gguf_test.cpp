@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -113,6 +115,12 @@ TEST(Gguf, NamesAreThoseOfHuggingFace) {
   EXPECT_EQ(name("blk.0.ffn_norm.weight", "gemma2"),
             "model.layers.0.pre_feedforward_layernorm.weight");
   EXPECT_EQ(name("blk.0.attn_sinks.weight", "gpt-oss"), "model.layers.0.self_attn.sinks");
+  EXPECT_EQ(name("blk.2.ffn_up_exps.weight"),
+            "model.layers.2.block_sparse_moe.experts.@.w3.weight");
+  EXPECT_EQ(name("blk.4.ssm_a", "qwen35"), "model.layers.4.linear_attn.A_log");
+  EXPECT_EQ(name("blk.4.ssm_dt.bias", "nemotron_h"), "backbone.layers.4.mixer.dt_bias");
+  EXPECT_EQ(name("blk.4.ffn_gate_exps.weight", "granitehybrid"),
+            "model.layers.4.block_sparse_moe.@.gate_proj.weight");
   for (const char* unknown : {"blk.0.attn_rel_b.weight", "x", "blk.", "blk.3"}) {
     EXPECT_EQ(name(unknown), unknown);
   }
@@ -150,6 +158,62 @@ TEST(Gguf, RowsOfQAndKAreTurnedBack) {
             (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}));
   EXPECT_EQ(floats("model.layers.0.self_attn.v_proj.weight"),
             (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+// Two value heads for each of three key heads, by their number within the key head in the file.
+TEST(Gguf, ValueHeadsAreSortedBack) {
+  test::TemporaryFolder folder;
+  auto file_with = [&](uint64_t rows, uint32_t heads) {
+    Gguf file;
+    file.begin(3, 6).pair("general.architecture", "qwen35").pair("qwen35.block_count", 1u);
+    file.pair("qwen35.ssm.group_count", 3u).pair("qwen35.ssm.time_step_rank", heads);
+    file.pair("qwen35.ssm.state_size", 1u).pair("qwen35.ssm.inner_size", 12u);
+    file.tensor("blk.0.attn_qkv.weight", {1, rows}, 0, 0).tensor("blk.0.ssm_a", {6}, 0, 96);
+    file.tensor("blk.0.ssm_out.weight", {6, 1}, 0, 128).data(0);
+    for (int i = 0; i < 24; ++i) file.number(static_cast<float>(i));
+    for (float rate : {-1.0F, -2.0F, -4.0F, -0.5F, -8.0F, 16.0F, 0.0F, 0.0F}) file.number(rate);
+    file.data(32);
+    return GgufFile::open(folder.write("x.gguf", file.bytes()));
+  };
+  auto opened = file_with(18, 6);
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  auto floats = [&](const char* name, size_t count) {
+    std::vector<float> values(count);
+    EXPECT_TRUE(opened->read(*opened->find(name), 0, std::as_writable_bytes(std::span(values))));
+    return values;
+  };
+  EXPECT_EQ(floats("model.layers.0.linear_attn.in_proj_qkv.weight", 18),
+            (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 8, 9, 14, 15, 10, 11, 16, 17}));
+  std::vector<float> logs = floats("model.layers.0.linear_attn.A_log", 6);
+  for (size_t i = 0; i < logs.size(); ++i) {
+    EXPECT_FLOAT_EQ(std::exp(logs[i]), (std::array{1.0F, 0.5F, 2.0F, 8.0F, 4.0F, 16.0F})[i]) << i;
+  }
+  for (auto [rows, heads] : {std::pair(17u, 6u), {18u, 4u}, {18u, 5u}, {18u, 0u}}) {
+    auto wrong = file_with(rows, heads);
+    ASSERT_FALSE(wrong.has_value()) << rows << " " << heads;
+    EXPECT_NE(wrong.error().message.find("key heads of 1"), std::string::npos)
+        << wrong.error().message;
+  }
+}
+
+// Qwen's layers for prediction follow the others.
+TEST(Gguf, PredictionHasNamesOfItsOwn) {
+  test::TemporaryFolder folder;
+  Gguf file;
+  file.begin(4, 3).pair("general.architecture", "qwen3next");
+  file.pair("qwen3next.block_count", 3u).pair("qwen3next.nextn_predict_layers", 1u);
+  uint64_t offset = 0;
+  for (const char* name : {"blk.1.attn_norm.weight", "blk.2.attn_norm.weight",
+                           "blk.2.nextn.eh_proj.weight", "blk.2.nextn.shared_head_norm.weight"}) {
+    file.tensor(name, {1}, 0, offset);
+    offset += 32;
+  }
+  auto opened = GgufFile::open(folder.write("x.gguf", file.data(128).bytes()));
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  for (const char* name : {"model.layers.1.input_layernorm.weight", "mtp.fc.weight",
+                           "mtp.layers.0.input_layernorm.weight", "mtp.norm.weight"}) {
+    EXPECT_NE(opened->find(name), nullptr) << name;
+  }
 }
 
 // What llama.cpp's own package makes of the same bytes.
