@@ -169,6 +169,22 @@ TEST(GgufGolden, IsReadAsItsOwnPackageDoes) {
   }
 }
 
+// Their matrices are parts of tensors of all experts. A token's row has the same bits alone.
+TEST(GgufGolden, ExpertsOfKQuantsAreReadAsTheirPackageDoes) {
+  std::string folder = source_path("tests/golden/gguf/experts");
+  EngineConfig config = config_of(folder, "f32", "auto");
+  config.gguf_path = folder + "/model.gguf";
+  EXPECT_LE(logits_error(config, folder + "/reference.safetensors"), kErrorMaxF32);
+  std::vector<TokenId> prompt = {1, 2, 3, 30, 7, 8, 9, 10, 11, 20, 4, 5, 30, 31, 14, 15};
+  for (const std::string& kernels : all_kernels()) {
+    config.dtype = "auto";
+    config.kernels = kernels;
+    EXPECT_LE(logits_error(config, folder + "/reference.safetensors"), kErrorMaxInt8) << kernels;
+    std::vector<float> together = all_logits(*load_runner(config), prompt, 128);
+    EXPECT_TRUE(same_bits(together, all_logits(*load_runner(config), prompt, 1))) << kernels;
+  }
+}
+
 TEST(GgufGolden, CodesThatAFormatHoldsAreTakenAsTheyAre) {
   std::string folder = source_path("tests/golden/gguf");
   EngineConfig config = config_of(folder, "auto", "portable");
