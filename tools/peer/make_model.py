@@ -37,12 +37,58 @@ def draw_bf16(random, weights):
     return (values.view(np.uint32) >> 16).astype(np.uint16)
 
 
+def k_blocks(fields, halves):
+    """Draws of a format of 256 numbers a block: random bytes, but for the f16 `halves`."""
+    block = np.dtype(fields)
+
+    def draw(random, weights):
+        count = weights // 256
+        drawn = random.integers(0, 256, count * block.itemsize, np.uint8).view(block)
+        for name, value in halves.items():
+            drawn[name] = np.float16(value)
+        return drawn
+
+    return draw
+
+
+def q4_k(codes_bytes, largest):
+    """Codes up to `largest` times levels up to 63, less a minimum times levels as large."""
+    scale = DEVIATION / (63 * largest / 4)
+    fields = [("d", np.float16), ("dmin", np.float16), ("rest", np.uint8, 12 + codes_bytes)]
+    return k_blocks(fields, {"d": scale, "dmin": scale * largest / 2})
+
+
 # A draw gives a flat array of so many weights.
-FORMATS = {
+DRAWS = {
     "BF16": draw_bf16,
     "Q8_0": blocks(32, 256 / math.sqrt(12)),
     "Q4_0": blocks(16, 16 / math.sqrt(12)),
+    "Q4_K": q4_k(128, 15),
+    "Q5_K": q4_k(160, 31),
+    "Q6_K": k_blocks([("codes", np.uint8, 208), ("d", np.float16)], {"d": DEVIATION / 1366}),
 }
+
+
+def uses_more_bits(layer, layers):
+    return layer < layers // 8 or layer >= 7 * layers // 8 or (layer - layers // 8) % 3 == 2
+
+
+def q4_k_m(name, config):
+    """llama.cpp's mixture (llama-quant.cpp) of a tensor: more bits for the head, and in half of the
+    layers for values and what leads back from the feed-forward block."""
+    if name == "output.weight":
+        return "Q6_K"
+    if name == "token_embd.weight":
+        return "Q6_K" if config["tie_word_embeddings"] else "Q4_K"
+    _, layer, module, _ = name.split(".")
+    if module == "attn_qkv":
+        return "Q5_K"
+    more = uses_more_bits(int(layer), config["num_hidden_layers"])
+    return "Q6_K" if more and module.startswith(("attn_v", "ffn_down")) else "Q4_K"
+
+
+FORMATS = {name: lambda tensor, config, name=name: name for name in ("BF16", "Q8_0", "Q4_0")}
+FORMATS["Q4_K_M"] = q4_k_m
 
 
 def write_vocabulary(writer, folder, config):
@@ -80,15 +126,20 @@ def write_key(writer, key, value):
 
 def draw(tensor, kind, random):
     if isinstance(tensor, Matrix):
-        return FORMATS[kind.name](random, math.prod(tensor.shape))
+        return DRAWS[kind.name](random, math.prod(tensor.shape))
     if tensor.value is None:
         return random.standard_normal(tensor.shape, np.float32) * np.float32(DEVIATION)
     return np.full(tensor.shape, tensor.value, np.float32)
 
 
-def write_tensors(writer, tensors, kind):
+def write_tensors(writer, tensors, kind_of):
+    """kind_of(name) names the type of a matrix."""
+    kinds = {
+        name: gguf.GGMLQuantizationType[kind_of(name) if isinstance(tensor, Matrix) else "F32"]
+        for name, tensor in tensors
+    }
     for name, tensor in tensors:
-        stored = kind if isinstance(tensor, Matrix) else gguf.GGMLQuantizationType.F32
+        stored = kinds[name]
         per_block, block_bytes = gguf.GGML_QUANT_SIZES[stored]
         size = math.prod(tensor.shape) // per_block * block_bytes
         writer.add_tensor_info(name, tensor.shape, np.dtype(np.float32), size, raw_dtype=stored)
@@ -96,8 +147,8 @@ def write_tensors(writer, tensors, kind):
     writer.write_kv_data_to_file()
     writer.write_ti_data_to_file()
     random = np.random.default_rng(1)
-    for _, tensor in tensors:
-        writer.write_tensor_data(draw(tensor, kind, random))
+    for name, tensor in tensors:
+        writer.write_tensor_data(draw(tensor, kinds[name], random))
 
 
 def main():
@@ -122,7 +173,8 @@ def main():
     for key, value in family.keys(config).items():
         write_key(writer, f"{family.architecture}.{key}", value)
     write_vocabulary(writer, o.out, config)
-    write_tensors(writer, list(family.tensors(config)), gguf.GGMLQuantizationType[o.format])
+    kind_of = FORMATS[o.format]
+    write_tensors(writer, list(family.tensors(config)), lambda name: kind_of(name, config))
     writer.close()
 
 
