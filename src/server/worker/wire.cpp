@@ -146,8 +146,10 @@ void append_value(const T& value, std::string& out) {
   if constexpr (std::is_floating_point_v<T>) {
     auto number = static_cast<double>(value);
     std::isfinite(number) ? fmt::format_to(to, "{}", number) : fmt::format_to(to, "null");
-  } else if constexpr (std::is_arithmetic_v<T>) {
-    fmt::format_to(to, "{}", value);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    out += value ? "true" : "false";
+  } else if constexpr (std::is_integral_v<T>) {
+    out += fmt::format_int(value).str();
   } else if constexpr (std::is_enum_v<T>) {
     fmt::format_to(to, "{}", static_cast<int>(value));
   } else if constexpr (std::is_same_v<T, std::string>) {

@@ -1,4 +1,5 @@
-// The JSON parser's limits: depth, keys, numbers, bytes; and linear time.
+// The JSON parser: it reads as nlohmann's does, though simdjson parses what is valid; its limits of
+// depth, keys, numbers and bytes; and linear time.
 #include "base/json.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +8,12 @@
 
 namespace banyan {
 namespace {
+
+Json parsed(const std::string& text) {
+  Result<Json> json = parse_json(text, "test");
+  EXPECT_TRUE(json) << text << ": " << json.error().message;
+  return json ? *json : Json();
+}
 
 std::string error_of(const std::string& text) {
   auto result = parse_json(text, "doc");
@@ -17,6 +24,30 @@ TEST(Json, KeepsKeyOrder) {
   auto json = parse_json(R"({"b": 1, "a": {"z": 2, "y": 3}})", "doc");
   ASSERT_TRUE(json);
   EXPECT_EQ(json->dump(), R"({"b":1,"a":{"z":2,"y":3}})");
+}
+
+TEST(Json, ReadsAsNlohmannDoes) {
+  for (const std::string text :
+       {R"({"b": [1, -2, 0, -0, 18446744073709551615, -9223372036854775808], "a": {"x": null}})",
+        R"([1.5, -0.0, 1e308, 5e-324, 0.1, 123456789012345678901234567890])",
+        R"(["\u0000", "\ud83d\ude00", "\u00e9\n", "\"\\\/", "\ud7ff", "퟿"])", "true", "\"\"",
+        "[]", "{}", " [ { } , [ ] ] ", "\xef\xbb\xbf[1]", "18446744073709551616"}) {
+    Json expected = Json::parse(text);
+    EXPECT_EQ(parsed(text), expected) << text;
+    EXPECT_EQ(parsed(text).dump(), expected.dump()) << "the same order and types: " << text;
+  }
+  EXPECT_TRUE(parsed("[7]")[0].is_number_unsigned());
+  EXPECT_TRUE(parsed("[-7]")[0].is_number_integer());
+  EXPECT_TRUE(parsed("[7.0]")[0].is_number_float());
+}
+
+TEST(Json, SaysWhatIsNotJson) {
+  EXPECT_NE(error_of("[1, 2").find("line 1, column 6"), std::string::npos);
+  for (const char* text : {"", "[1] 2", "[1e400]", "[01]", "[+1]", "[NaN]", "['a']", "[1,]",
+                           "{\"a\"}", R"(["\ud800"])", R"(["\udc00"])", R"({"\udc00": 1})",
+                           "[\"\xff\"]", "[\"\xed\xa0\x80\"]", "[\"\x01\"]", "tru"}) {
+    EXPECT_NE(error_of(text).find("not valid JSON"), std::string::npos) << text;
+  }
 }
 
 TEST(Json, RefusesDuplicateKeys) {
