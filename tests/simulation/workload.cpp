@@ -224,8 +224,8 @@ bool add_head(uint64_t seed, EngineConfig& config) {
   return true;
 }
 
-// An EAGLE-3 head or an MTP layer, if the family has one and the checkpoint may lack it; and a draft
-// model, often the model itself, which is mostly right.
+// An EAGLE-3 head, or an MTP layer if the family has one and the checkpoint may lack it; and a
+// draft model, often the model itself, which is mostly right.
 void add_models(uint64_t seed, Workload& workload) {
   EngineConfig& config = workload.config;
   if (add_head(seed, config)) return;
