@@ -115,7 +115,7 @@ Result<ChatTools> read_chat_tools(const std::string& text_or_file) {
   Result<std::vector<Tool>> declared = read_tool_declarations(tools.json);
   if (!declared) return invalid_argument("{}{}", name, declared.error().message);
   tools.declared = *std::move(declared);
-  if (tools.declared.empty()) return invalid_argument("{} has no tool in it", name);
+  if (tools.declared.empty()) return invalid_argument("{} contains no tool", name);
   return tools;
 }
 
@@ -298,8 +298,8 @@ void Chat::report(const Generation& g) const {
   if (!stderr_is_terminal()) return;
   std::string speed =
       g.decode_tokens_per_s > 0 ? fmt::format(", {:.1f} tok/s", g.decode_tokens_per_s) : "";
-  say(fmt::format("[{} tokens{}; context {} of {}]", tokens, speed, used_tokens_,
-                  context_tokens()));
+  say(fmt::format("[{} token{}{}; context {} of {}]", tokens, tokens == 1 ? "" : "s", speed,
+                  used_tokens_, context_tokens()));
 }
 
 void Chat::reset() {
