@@ -35,7 +35,7 @@ int length_of(size_t bytes) {
 
 Status TlsFiles::validate() const {
   if (certificate.empty() == key.empty()) return {};
-  return invalid_argument("{} and {} come together; only {} is given", certificate_option,
+  return invalid_argument("{} and {} must be given together; only {} is given", certificate_option,
                           key_option, key.empty() ? certificate_option : key_option);
 }
 
@@ -78,7 +78,7 @@ Result<std::unique_ptr<TlsContext>> TlsContext::for_server(const TlsFiles& files
   std::unique_ptr<TlsContext> context = TRY(open(files, true));
   if (clients == ClientCertificate::kIgnored) return context;
   if (files.authorities.empty()) {
-    return invalid_argument("certificates of clients are checked by {}, which is missing",
+    return invalid_argument("{} is missing; it is needed to check clients' certificates",
                             files.authorities_option);
   }
   STACK_OF(X509_NAME)* names = sk_X509_NAME_new_null();  // by which clients choose theirs

@@ -120,7 +120,7 @@ Result<int> cache_verify(const CacheOptions& o) {
 Result<int> cache_gc(const CacheOptions& o) {
   if (!o.all && o.only.empty() && o.keep.empty() && o.older_than_days < 0 && o.size_gb < 0) {
     return invalid_argument(
-        "say what may go: --older-than DAYS, --size GB, --digest HEX, --keep HEX or --all");
+        "give at least one of --older-than DAYS, --size GB, --digest HEX, --keep HEX or --all");
   }
   CacheLimits limits{.only = o.only, .keep = o.keep, .dry_run = o.dry_run};
   if (o.older_than_days >= 0) limits.unused_s = static_cast<int64_t>(o.older_than_days * 86400);
@@ -151,7 +151,7 @@ VerbAction declare_cache_verify(CLI::App& app) {
   auto o = std::make_shared<CacheOptions>();
   add_cache_folder(app, *o);
   app.add_option("--key-file", o->key_file,
-                 "What --hicache-storage-key-file was when the records were written")
+                 "The --hicache-storage-key-file that the records were written with")
       ->type_name("FILE");
   app.add_flag("--json", o->json, "Print one JSON object: records, bytes, bad, first_bad");
   return [o] { return cache_verify(*o); };
@@ -160,16 +160,17 @@ VerbAction declare_cache_verify(CLI::App& app) {
 VerbAction declare_cache_gc(CLI::App& app) {
   auto o = std::make_shared<CacheOptions>();
   add_cache_folder(app, *o);
-  app.add_option("--older-than", o->older_than_days, "What was not used for so many days")
+  app.add_option("--older-than", o->older_than_days, "Remove what was not used for this many days")
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("DAYS");
-  app.add_option("--size", o->size_gb, "What was used longest ago, until the rest takes so much")
+  app.add_option("--size", o->size_gb,
+                 "Remove what was used longest ago, until only this much is left")
       ->check(CLI::Range(0.0, 1e9))
       ->type_name("GB");
-  app.add_option("--digest", o->only, "Only digests that begin so")->type_name("HEX");
-  app.add_option("--keep", o->keep, "Not those that begin so")->type_name("HEX");
+  app.add_option("--digest", o->only, "Only remove digests that begin with this")->type_name("HEX");
+  app.add_option("--keep", o->keep, "Keep digests that begin with this")->type_name("HEX");
   app.add_flag("--all", o->all, "Everything");
-  app.add_flag("--dry-run", o->dry_run, "Say what would go, and remove nothing");
+  app.add_flag("--dry-run", o->dry_run, "Show what would be removed, and remove nothing");
   app.add_flag("--json", o->json, "Print one JSON object: digests, files, bytes, dry_run");
   return [o] { return cache_gc(*o); };
 }

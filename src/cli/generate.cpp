@@ -81,7 +81,7 @@ Result<TextRequest> make_request(const GenerateOptions& o) {
     return invalid_argument("--top-logprobs {} is shown by --json only; add it", o.top_logprobs);
   }
   if (o.chat && o.prompt.ids) {
-    return invalid_argument("--chat asks a text as a user's message; --prompt-ids has none");
+    return invalid_argument("--chat needs a text; --prompt-ids gives token ids");
   }
   TextRequest request;
   request.sampling = TRY(sampling_params(o.sampling, {.temperature = 0}));
@@ -168,7 +168,7 @@ VerbAction declare_generate(CLI::App& app) {
                     "Length of the output at most, in tokens; -1: the rest of the context");
   add_sampling_options(app, o->sampling, "0: the same output every time");
   add_grammar_options(app, o->grammar);
-  app.add_flag("--stream", o->stream, "Print the text as it comes");
+  app.add_flag("--stream", o->stream, "Print the text while it is generated");
   app.add_flag("--json", o->json, "Print one JSON object with text, ids, logprobs and timings");
   OptionGroup group(app, "Tokens");
   app.add_flag("--no-special-tokens", o->no_special_tokens,

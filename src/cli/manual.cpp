@@ -93,7 +93,8 @@ Result<int> run_manual(const std::string& name) {
 
 VerbAction declare_manual(CLI::App& app) {
   auto verb = std::make_shared<std::string>();
-  app.add_option("verb", *verb, "Its page, as bench-serving; without one, the program's")
+  app.add_option("verb", *verb,
+                 "Verb whose page to print, such as bench-serving; none: the program's page")
       ->type_name("VERB");
   return [verb] { return run_manual(*verb); };
 }

@@ -72,8 +72,9 @@ Result<int> route(RouteOptions o) {
 
 void add_worker_options(CLI::App& app, RouteOptions& o) {
   RouteConfig& route = o.route;
-  app.add_option("--worker-urls", route.worker_urls,
-                 "Addresses of `banyan serve` processes, as http://host:port or https://")
+  app.add_option(
+         "--worker-urls", route.worker_urls,
+         "Addresses of `banyan serve` processes, such as http://host:port; https:// uses TLS")
       ->default_str("")
       ->type_name("URL");
   add_etcd_options(app, route.etcd);
@@ -83,15 +84,16 @@ void add_worker_options(CLI::App& app, RouteOptions& o) {
       ->check(one_of(std::move(policies)))
       ->type_name("NAME");
   app.add_option("--cache-threshold", route.costs.cache_threshold,
-                 "cache_aware: the part of a prompt that makes a cached prefix worth going to")
+                 "cache_aware: follow a cached prefix if it is at least this share of the prompt")
       ->check(between(0.0, 1.0))
       ->type_name("X");
   app.add_option("--balance-abs-threshold", route.costs.balance_abs_threshold,
-                 "cache_aware: load counts where the most and the fewest requests differ by more")
+                 "cache_aware: balance load instead if the most and the fewest requests differ by "
+                 "more than this ...")
       ->check(between(0, 1 << 30))
       ->type_name("N");
   app.add_option("--balance-rel-threshold", route.costs.balance_rel_threshold,
-                 "cache_aware: and by more than this factor")
+                 "... and by more than this factor")
       ->check(between(1.0, 1e6))
       ->type_name("X");
   app.add_option("--worker-api-key", route.worker_api_key, "The key that the workers require")
@@ -114,7 +116,7 @@ void add_worker_options(CLI::App& app, RouteOptions& o) {
   seconds("--worker-stall-timeout-secs", route.stall_timeout_s,
           "So is a worker that runs requests and takes no step for so long");
   app.add_option("--migration-limit", route.migrations_max,
-                 "How often a request may lose its worker and go on at another")
+                 "How often a request may lose its worker and continue on another")
       ->check(between(0, 1 << 20))
       ->type_name("N");
   app.add_option("--queue-size", route.queued_max, "Maximum requests waiting for a worker")
@@ -123,7 +125,8 @@ void add_worker_options(CLI::App& app, RouteOptions& o) {
   seconds("--queue-timeout-secs", route.queue_timeout_s,
           "Maximum seconds that a request waits for a worker");
   app.add_option("--cb-failure-threshold", route.breaker_failures,
-                 "Failures in a row after which a worker that answers gets no requests")
+                 "Consecutive failures after which a worker that still answers gets no requests "
+                 "for a while")
       ->check(between(1, 1 << 30))
       ->type_name("N");
   seconds("--cb-timeout-duration-secs", route.breaker_s, "For so many seconds");

@@ -63,9 +63,9 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
   app.add_flag("--state-digest", o.engine.config.state_digest,
                "Hash the weights while loading and report the state digest in /server_info");
   app.add_option("--kv-events-config", o.kv_events_config,
-                 "Publish events of the prefix cache over ZeroMQ for other routers, as vLLM does "
-                 "and by its keys: {\"enable_kv_cache_events\": true, \"endpoint\": "
-                 "\"tcp://*:5557\"}. Who connects there reads prompts. Implies --state-digest")
+                 "Publish events of the prefix cache over ZeroMQ for other routers, with vLLM's "
+                 "settings: {\"enable_kv_cache_events\": true, \"endpoint\": \"tcp://*:5557\"}. "
+                 "Anyone who connects there can read prompts. Implies --state-digest")
       ->default_str("")
       ->type_name("JSON");
   app.add_option("--decode-log-interval", o.server.decode_log_interval,
@@ -78,10 +78,11 @@ void add_router_options(CLI::App& app, EtcdConfig& etcd) {
   OptionGroup group(app, "Routers");
   add_etcd_options(app, etcd);
   app.add_option("--etcd-advertise-url", etcd.advertise_url,
-                 "Where routers reach this server [its own address]")
+                 "Address at which routers reach this server [its own address]")
       ->default_str("")
       ->type_name("URL");
-  app.add_option("--etcd-ttl", etcd.ttl_s, "Seconds after its end that a server is listed at most")
+  app.add_option("--etcd-ttl", etcd.ttl_s,
+                 "Maximum seconds that a server stays listed after its end")
       ->check(between(int64_t{2}, int64_t{3600}))
       ->type_name("S");
 }

@@ -51,7 +51,7 @@ VerbAction declare_tokenize(CLI::App& app) {
   app.add_option("--file,-f", o->source.file, "The text in a file, byte for byte; - reads stdin")
       ->type_name("FILE");
   app.add_flag("--no-special-tokens", o->no_special_tokens,
-               "Leave out the tokens that the model wants around a text");
+               "Leave out the special tokens that the model needs around a text");
   app.add_flag("--tokens", o->tokens, "Print one token a line: id and spelling");
   app.add_flag("--json", o->json,
                "Print one JSON object: ids, tokens (as the vocabulary spells them)");

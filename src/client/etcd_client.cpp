@@ -155,7 +155,7 @@ void EtcdClient::list(const std::string& prefix, std::function<void(Result<Listi
   call("/v3/kv/range", body, [done = std::move(done)](Result<Json> answer) {
     if (!answer) return done(std::unexpected(answer.error()));
     Listing listing{.revision = number_of(member(*answer, "header"), "revision")};
-    if (listing.revision == 0) return done(corrupt("etcd: a listing without a revision"));
+    if (listing.revision == 0) return done(corrupt("etcd: the list of keys has no revision"));
     for (const Json& entry : member(*answer, "kvs")) listing.entries.push_back(entry_of(entry));
     done(std::move(listing));
   });
@@ -165,7 +165,7 @@ void EtcdClient::grant(int64_t ttl_s, std::function<void(Result<int64_t>)> done)
   call("/v3/lease/grant", {{"TTL", ttl_s}}, [done = std::move(done)](Result<Json> answer) {
     if (!answer) return done(std::unexpected(answer.error()));
     int64_t lease = number_of(*answer, "ID");
-    if (lease == 0) return done(corrupt("etcd: a lease without a number"));
+    if (lease == 0) return done(corrupt("etcd: the lease has no id"));
     done(lease);
   });
 }
@@ -175,7 +175,7 @@ void EtcdClient::keep_alive(int64_t lease, std::function<void(Status)> done) {
        [done = std::move(done)](Result<Json> answer) {
          if (!answer) return done(std::unexpected(answer.error()));
          bool runs = number_of(member(*answer, "result"), "TTL") > 0;
-         done(runs ? Status() : not_found("the lease has run out"));
+         done(runs ? Status() : not_found("the lease has expired"));
        });
 }
 

@@ -177,7 +177,7 @@ class Engine::Impl {
 Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink) {
   TRY(check_request(request, config_, info()));
   const GenerationOptions& options = request.options;
-  if (!sink) return invalid_argument("the request has no sink to tell of its tokens");
+  if (!sink) return invalid_argument("the request has no sink for its events");
   auto s = std::make_unique<Sequence>();
   s->prompt_tokens = static_cast<int64_t>(request.prompt.size());
   // Output ends at the context length, or when memory is full. One new token must fit.

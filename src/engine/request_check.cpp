@@ -34,7 +34,7 @@ Status check_supported(const GenerationOptions& options, const EngineConfig& con
                      : !options.stop_regex.empty() ? "stop regexes"
                      : !options.prediction.empty() ? "a prediction"
                                                    : nullptr;
-  if (text != nullptr) return invalid_argument("{}: an Engine sees no text; ask an Llm", text);
+  if (text != nullptr) return invalid_argument("{}: an Engine takes no text; use an Llm", text);
   if (!options.adapter.empty()) {
     return unsupported("adapter \"{}\": adapters are not supported yet", options.adapter);
   }
@@ -53,7 +53,7 @@ Status check_resumed(const GenerateRequest& request, const EngineInfo& info) {
   int64_t left = info.context_length_tokens - std::ssize(request.prompt);
   int64_t most = std::min(request.options.max_new_tokens, left);
   if (std::ssize(tokens) >= most) {
-    return invalid_argument("resume_tokens: {} tokens, but an output of at most {} is asked for",
+    return invalid_argument("resume_tokens: {} tokens, but the output is limited to {}",
                             tokens.size(), most);
   }
   for (TokenId stop : request.options.stop_token_ids) {
@@ -73,7 +73,7 @@ Status check_request(const GenerateRequest& request, const EngineConfig& config,
   TRY(sampling.validate());
   TRY(check_supported(options, config));
   if (sampling.dry_sequence_breakers) {
-    return invalid_argument("dry_sequence_breakers: an Engine sees no text; ask an Llm");
+    return invalid_argument("dry_sequence_breakers: an Engine takes no text; use an Llm");
   }
   if (request.prompt.empty()) return invalid_argument("the prompt has no tokens");
   auto prompt_tokens = static_cast<int64_t>(request.prompt.size());

@@ -66,8 +66,8 @@ class LeastSquares {
 
 Status check(const StepsObserved& o) {
   if (o.steps > 0 && o.prompt_rows >= 0 && o.decode_rows >= 0 && o.time_s > 0) return {};
-  return invalid_argument("{} steps with {} rows of prompts and {} of decoding in {} s", o.steps,
-                          o.prompt_rows, o.decode_rows, o.time_s);
+  return invalid_argument("step times: {} steps with {} prompt rows and {} decode rows in {} s",
+                          o.steps, o.prompt_rows, o.decode_rows, o.time_s);
 }
 
 }  // namespace
@@ -83,8 +83,8 @@ Result<FittedSteps> fit_step_times(std::span<const StepsObserved> observed) {
   }
   if (!system.solve({true, true, true})) {
     return invalid_argument(
-        "{} measured batches do not tell what a step, a row of a prompt and a row of decoding take "
-        "each: measure two batch sizes, with output",
+        "{} measured batches cannot separate the times of a step, a prompt row and a decode row: "
+        "measure two batch sizes, with output",
         observed.size());
   }
   std::optional<Terms> best;
@@ -112,7 +112,7 @@ Result<StepTimes> read_step_times(const std::string& path) {
   Json json = TRY(parse_json(TRY(read_file(path, kBytesMax)), path));
   if (!json.is_object() || !json.contains("step_times") || !json["step_times"].is_object()) {
     return corrupt(
-        "{}: no object \"step_times\"; `banyan bench one-batch --batch-size 1,8 --json` "
+        "{}: there is no object \"step_times\"; `banyan bench one-batch --batch-size 1,8 --json` "
         "writes one",
         quote(path));
   }

@@ -11,12 +11,14 @@ Status DecodeSetting::validate() const {
     return invalid_argument("acceptance is {}; it must be between 0 and 1", acceptance);
   }
   if (!(reached > 0 && reached <= 1)) {
-    return invalid_argument("the part of the limit is {}; it must be above 0 and at most 1",
-                            reached);
+    return invalid_argument(
+        "the reached share of the limit is {}; it must be above 0 and at most 1", reached);
   }
   if (batch < 1 || draft_tokens < 0 || !(bytes_per_s > 0) || !(dollars_per_hour >= 0)) {
-    return invalid_argument("a batch of {}, {} draft tokens, {} bytes/s, {} dollars an hour", batch,
-                            draft_tokens, bytes_per_s, dollars_per_hour);
+    return invalid_argument(
+        "batch {}, draft tokens {}, bytes/s {}, dollars an hour {}: the first must be at least 1, "
+        "bandwidth above 0, and the others not negative",
+        batch, draft_tokens, bytes_per_s, dollars_per_hour);
   }
   return {};
 }

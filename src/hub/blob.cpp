@@ -249,8 +249,9 @@ class Download {
     std::remove(part_.c_str());
     std::remove(ledger_.c_str());
     return corrupt(
-        "{}: what came has the hash {}, the hub promised {}; it is thrown away, another try "
-        "fetches it again",
+        "{}: the download has the hash {}, but the hub announced {}; it was discarded, run again "
+        "to "
+        "retry",
         file_.name, *digest, file_.etag);
   }
 

@@ -166,7 +166,7 @@ class Fetch {
     bool gguf_alone = !has_safetensors(names_) && !gguf_models(names_).empty();
     if (gguf_alone || !model_.gguf.empty()) return plan_gguf();
     if (!names_.contains("config.json")) {
-      return unsupported("{} has no config.json: it is no model in Hugging Face's layout",
+      return unsupported("{} has no config.json: it is not a model in Hugging Face's layout",
                          model_.repository());
     }
     bool sharded = names_.contains(kIndex);

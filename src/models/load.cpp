@@ -242,7 +242,7 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   }
   if (drafts_by(config, "mtp") && !planned.model->predicts()) {
     return unsupported(
-        "drafter \"mtp\": {} in {} has no layer that predicts further tokens (MTP); take ngram or "
+        "drafter \"mtp\": {} in {} has no multi-token prediction (MTP) layer; take ngram or "
         "suffix",
         quote(architecture), config.model_path);
   }

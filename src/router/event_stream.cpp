@@ -184,7 +184,7 @@ Result<KvMessage> read_events(FrameReader& frame) {
   for (uint32_t i = 0; i < count && !frame.is_short(); ++i) {
     auto operation = frame.take<uint8_t>();
     if (!frame.is_short() && (operation < 1 || operation > 3)) {
-      return corrupt("KV events: operation {}", operation);
+      return corrupt("KV events: unknown operation {}", operation);
     }
     KvUnit unit = TRY(read_unit(frame));
     message.events.push_back({.sequence = sequence + i,
@@ -193,7 +193,7 @@ Result<KvMessage> read_events(FrameReader& frame) {
                               .parent = {frame.take<std::array<uint8_t, 16>>()}});
   }
   TRY(frame.done("events"));
-  if (message.events.empty()) return corrupt("KV events: a frame of no events");
+  if (message.events.empty()) return corrupt("KV events: a frame without events");
   return message;
 }
 
@@ -215,11 +215,11 @@ Result<KvMessage> read_load(FrameReader& frame) {
   for (int64_t* count : {&report.waiting_tokens, &report.waiting, &report.running,
                          &report.pages_free, &report.pages_total}) {
     *count = frame.take<int64_t>();
-    if (*count < 0) return corrupt("KV events: a load of {}", *count);
+    if (*count < 0) return corrupt("KV events: an invalid load of {}", *count);
   }
   for (double* value : {&report.prefill_tokens_s, &report.step_ms}) {
     *value = frame.take<double>();
-    if (!(*value >= 0 && *value < 1e15)) return corrupt("KV events: a load of {}", *value);
+    if (!(*value >= 0 && *value < 1e15)) return corrupt("KV events: an invalid load of {}", *value);
   }
   report.next_event = frame.take<uint64_t>();
   TRY(frame.done("load"));
@@ -260,7 +260,7 @@ Result<std::optional<KvMessage>> KvStreamReader::next() {
     case FrameType::kLoad:
       return TRY(read_load(frame));
   }
-  return corrupt("KV events: a frame of type {}", static_cast<int>(type));
+  return corrupt("KV events: unknown frame type {}", static_cast<int>(type));
 }
 
 }  // namespace banyan

@@ -42,7 +42,7 @@ Status ServerConfig::validate() const {
   }
   if (api_keys.empty() && !metrics_keys.empty()) {
     return invalid_argument(
-        "--metrics-api-key-file is of no use without --api-key: everything is open");
+        "--metrics-api-key-file has no effect without --api-key: every endpoint is open");
   }
   for (const std::string& name : allowed_hosts) {
     if (is_host_pattern(name)) continue;

@@ -34,7 +34,7 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
     if (streams && choices <= StreamMarks::kChoicesMax) marks_.emplace(choices);
     if (last_event_id == StreamMarks::kNothing) return {};
     if (marks_) return marks_->resume(last_event_id);
-    return invalid_argument("Last-Event-ID: this answer is none that can be gone on with");
+    return invalid_argument("Last-Event-ID: this answer cannot be resumed; leave the header out");
   }
   void start();
 

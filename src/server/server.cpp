@@ -220,7 +220,7 @@ void Server::Impl::accept() {
     try {
       on_accept(ec, std::move(socket));
     } catch (const std::exception& e) {  // no memory for this client; the next may succeed
-      spdlog::error("cannot take a client: {}", e.what());
+      spdlog::error("cannot accept a client: {}", e.what());
       accept();
     }
   });

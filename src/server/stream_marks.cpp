@@ -28,8 +28,8 @@ Status StreamMarks::resume(std::string_view last_event_id) {
   if (good && !last) had.push_back(0);
   if (!good || had.size() != had_.size()) {
     return invalid_argument(
-        "Last-Event-ID is {}; a stream of {} choices has ids of {} numbers with commas between. "
-        "Send the id of the last event, and the request as it was",
+        "Last-Event-ID is {}; an id of a stream of {} choices has {} numbers separated by commas. "
+        "Send the id of the last event with the unchanged request",
         quote(last_event_id), had_.size() - 1, had_.size() - 1);
   }
   had_ = std::move(had);

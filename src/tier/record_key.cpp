@@ -20,7 +20,7 @@ std::string RecordKey::fingerprint() const {
 Result<RecordKey> read_record_key(const std::string& path) {
   std::string text = TRY(read_file(path, kKeyFileBytesMax));
   if (text.size() < kKeyFileBytesMin) {
-    return invalid_argument("{}: a key of {} bytes; {} at least", path, text.size(),
+    return invalid_argument("{}: the key has {} bytes; it needs at least {}", path, text.size(),
                             kKeyFileBytesMin);
   }
   Hasher hasher;

@@ -16,14 +16,15 @@ namespace {
 
 Status check_config(const TierConfig& config) {
   if (config.ranks < 1 || config.rank < 0 || config.rank >= config.ranks) {
-    return invalid_argument("rank {} of {}", config.rank, config.ranks);
+    return invalid_argument("rank {} does not exist among {} ranks", config.rank, config.ranks);
   }
   if (config.write_budget_bytes_per_day < 0) {
-    return invalid_argument("a write budget of {} bytes a day: 0 is none",
+    return invalid_argument("the write budget is {} bytes a day; it must be 0 (no limit) or more",
                             config.write_budget_bytes_per_day);
   }
   if (!(config.write_share > 0 && config.write_share <= 1)) {
-    return invalid_argument("a share of writes of {}: more than 0, 1 at most", config.write_share);
+    return invalid_argument("the share of time for writing is {}; it must be above 0 and at most 1",
+                            config.write_share);
   }
   return {};
 }
@@ -49,15 +50,14 @@ Result<std::vector<const TierBackend*>> find_backends(std::string_view text) {
     if (backend == registered_tiers().end()) {
       std::vector<std::string_view> names;
       for (const TierBackend& known : registered_tiers()) names.push_back(known.name);
-      return invalid_argument("'{}' is no storage backend; known: {}", name,
+      return invalid_argument("'{}' is not a storage backend; supported: {}", name,
                               fmt::join(names, ", "));
     }
     found.push_back(&*backend);
   }
   bool layered = found.size() == 2 && !found[0]->shared && found[1]->shared;
   if (found.size() == 1 || layered) return found;
-  return invalid_argument("'{}': one backend, or disk and a shared one: disk,file or disk,redis",
-                          text);
+  return invalid_argument("'{}' is not supported; give one backend, disk,file or disk,redis", text);
 }
 
 Result<std::unique_ptr<TierStore>> make_store(const TierConfig& config, const TierStates& states) {

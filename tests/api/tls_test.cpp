@@ -108,7 +108,7 @@ TEST_F(Tls, SaysWhichFileIsWrong) {
   use("none.crt", own_.key_file);
   EXPECT_NE(refusal().find("--ssl-certfile none.crt"), std::string::npos) << refusal();
   use(own_.certificate_file, "");
-  EXPECT_NE(refusal().find("come together"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("must be given together"), std::string::npos) << refusal();
   use(own_.certificate_file, own_.key_file);
   config.ssl_clients = ClientCertificate::kRequired;
   EXPECT_NE(refusal().find("--ssl-ca-certs"), std::string::npos) << refusal();

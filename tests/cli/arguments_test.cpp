@@ -289,14 +289,14 @@ TEST(Arguments, OptionsOfTheCachesStorageSayWhatTheyNeed) {
        "file:///"},
       {{"--hicache-storage-backend", "file", "--hicache-storage-dir", "/tmp",
         "--hicache-snapshot-fraction", "0.3"},
-       "--hicache-snapshot-fraction is of the disk backend"},
+       "--hicache-snapshot-fraction is for the disk backend"},
       {{"--hicache-snapshot-fraction", "1"}, "--hicache-snapshot-fraction"},
       {{"--hicache-storage-key-file", "/tmp/key"}, "--hicache-storage-backend"},
       {{"--hicache-storage-dir", "/tmp"}, "--hicache-storage-backend"},
       {{"--hicache-write-policy", "write_back"}, "--hicache-storage-backend"},
       {{"--hicache-flush-seconds", "10"}, "--hicache-storage-backend"},
       {{"--hicache-storage-backend-extra-config", R"({"prefetch": 1})"}, "prefetch_threshold"},
-      {{"--hicache-storage-backend-extra-config", "[1]"}, "no JSON object"},
+      {{"--hicache-storage-backend-extra-config", "[1]"}, "not a JSON object"},
       {{"--hicache-write-policy", "sometimes"}, "write_through_selective"},
   };
   for (const auto& [options, hint] : kMistakes) {

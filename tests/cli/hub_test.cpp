@@ -151,7 +151,7 @@ TEST_F(Hub, FetchesTheWholeFromAHubWithoutRanges) {
 
 TEST_F(Hub, BelievesNoLie) {
   server.behaviour.wrong_bytes = true;
-  expect_refused("the hub promised");
+  expect_refused("the hub announced");
   server.behaviour.wrong_bytes = false;
   server.behaviour.range = "bytes 0-9/10";
   expect_refused("requested bytes");

@@ -418,7 +418,7 @@ TEST(Chat, WrongCommandsAreTold) {
   }
   ProgramResult tools = run_program({"run", "--model", model, "--tools", "[]"}, "Hi\n");
   EXPECT_EQ(tools.exit_code, 2);
-  EXPECT_NE(tools.err.find("has no tool in it"), std::string::npos) << tools.err;
+  EXPECT_NE(tools.err.find("contains no tool"), std::string::npos) << tools.err;
 }
 
 TEST(Chat, NeedsATokenizer) {

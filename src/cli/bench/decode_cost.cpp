@@ -80,20 +80,21 @@ void declare_shape(CLI::App& app, BenchDecodeCostOptions& o) {
 VerbAction declare_bench_decode_cost(CLI::App& app) {
   auto o = std::make_shared<BenchDecodeCostOptions>();
   declare_shape(app, *o);
-  app.add_option("--batch-size", o->setting.batch, "Sequences of a device")
+  app.add_option("--batch-size", o->setting.batch, "Sequences per device")
       ->check(between(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
-  app.add_option("--draft-tokens", o->setting.draft_tokens, "Verified in each step")
+  app.add_option("--draft-tokens", o->setting.draft_tokens, "Draft tokens verified per step")
       ->check(between(int64_t{0}, int64_t{1} << 10))
       ->type_name("N");
-  app.add_option("--acceptance", o->setting.acceptance, "Part of them that is kept")
+  app.add_option("--acceptance", o->setting.acceptance, "Share of draft tokens that are accepted")
       ->type_name("F");
-  app.add_option("--bandwidth", o->gigabytes_per_s, "GB/s that a device sends, and receives")
+  app.add_option("--bandwidth", o->gigabytes_per_s,
+                 "GB/s that a device sends, and as many that it receives")
       ->check(between(1e-3, 1e6))
       ->type_name("F");
-  app.add_option("--reached", o->setting.reached, "Part of this limit that a system reaches")
+  app.add_option("--reached", o->setting.reached, "Share of the limit that a real system reaches")
       ->type_name("F");
-  app.add_option("--dollars-per-hour", o->setting.dollars_per_hour, "Price of a device")
+  app.add_option("--dollars-per-hour", o->setting.dollars_per_hour, "Price of a device per hour")
       ->check(between(0.0, 1e6))
       ->type_name("F");
   app.add_flag("--json", o->json, "Print one JSON object");

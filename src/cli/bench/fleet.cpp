@@ -109,10 +109,14 @@ Status check(const BenchFleetOptions& o, const Trace& trace) {
                             o.capacity_tokens, trace.longest_tokens() + 2 * o.page_size_tokens);
   }
   for (const TraceRequest& request : trace.requests) {
-    if (request.after >= 0) return unsupported("--trace: chats of several turns, without a clock");
+    if (request.after >= 0)
+      return unsupported(
+          "--trace has chats of several turns without arrival times; take a trace in Mooncake's "
+          "format");
   }
   if (trace.requests.back().arrival_s <= 0) {
-    return invalid_argument("--trace: all requests arrive at once, which is no load");
+    return invalid_argument(
+        "--trace: all requests arrive at once, so there is no load to simulate");
   }
   if (o.cells > o.workers) {
     return invalid_argument("--cells {} is more than --workers {}", o.cells, o.workers);
@@ -132,7 +136,7 @@ Result<std::vector<const RoutingPolicy*>> read_policies(const std::string& text)
     }
     policies.push_back(policy);
   }
-  if (policies.empty()) return invalid_argument("--policy names none");
+  if (policies.empty()) return invalid_argument("--policy names no policy");
   return policies;
 }
 
@@ -211,7 +215,7 @@ void declare_worker(CLI::App& app, BenchFleetOptions& o) {
       ->check(between(1, 1 << 16))
       ->type_name("N");
   app.add_option("--tokens-per-unit", o.tokens_per_unit,
-                 "Simulate so many tokens as one: faster; times mean little then")
+                 "Simulate this many tokens as one: faster, but times mean little")
       ->check(between(int64_t{1}, int64_t{1} << 16))
       ->type_name("N");
   app.add_option("--max-running-requests", o.running_max, "Maximum requests per step")
@@ -222,7 +226,7 @@ void declare_worker(CLI::App& app, BenchFleetOptions& o) {
       ->check(between(int64_t{1}, int64_t{1} << 24))
       ->type_name("N");
   CLI::Option* file = app.add_option("--step-times", o.step_times,
-                                     "What steps take, as `bench one-batch --json` fits it")
+                                     "File with step times, as `bench one-batch --json` fits them")
                           ->type_name("FILE");
   auto time = [&](const char* name, double& value, const char* what) {
     app.add_option(name, value, what)->check(between(0.0, 1e6))->type_name("T")->excludes(file);
@@ -239,31 +243,34 @@ VerbAction declare_bench_fleet(CLI::App& app) {
   app.add_option("--workers", o->workers, "Workers")
       ->check(between(1, kWorkersMax))
       ->type_name("N");
-  app.add_option("--cells", o->cells, "Groups of workers with a router each")
+  app.add_option("--cells", o->cells, "Groups of workers, each with its own router")
       ->check(between(1, kWorkersMax))
       ->type_name("N");
-  app.add_option("--copies", o->copies, "Play the trace N times side by side, as other prompts")
+  app.add_option("--copies", o->copies,
+                 "Play the trace N times concurrently, with different prompts")
       ->check(between(1, kWorkersMax))
       ->type_name("N");
-  app.add_option("--hours", o->hours, "Play it again and again for so long; 0: once")
+  app.add_option("--hours", o->hours, "Repeat it for this many hours; 0: play it once")
       ->check(between(0.0, 1e4))
       ->type_name("T");
   declare_worker(app, *o);
-  app.add_option("--load", o->load,
-                 "How fast it is played: the part of all workers' time that it takes uncached")
+  app.add_option(
+         "--load", o->load,
+         "Play it so fast that it would take this share of all workers' time without a cache")
       ->check(between(0.01, 100.0))
       ->type_name("F");
-  app.add_option("--speedup", o->speedup, "Or: this much faster than it was recorded")
+  app.add_option("--speedup", o->speedup,
+                 "Instead of --load: play it this many times as fast as recorded")
       ->check(between(1e-6, 1e6))
       ->type_name("F")
       ->excludes("--load");
-  app.add_option("--event-delay", o->event_delay_s, "Seconds until routers hear of a page")
+  app.add_option("--event-delay", o->event_delay_s, "Seconds until routers receive an event")
       ->check(between(0.0, 1e4))
       ->type_name("T");
-  app.add_option("--report-interval", o->report_interval_s, "Seconds between reports of load")
+  app.add_option("--report-interval", o->report_interval_s, "Seconds between load reports")
       ->check(between(0.0, 1e4))
       ->type_name("T");
-  app.add_option("--deaths", o->deaths_percent_per_hour, "Percent of the workers that die an hour")
+  app.add_option("--deaths", o->deaths_percent_per_hour, "Percentage of workers that die per hour")
       ->check(between(0.0, 1e4))
       ->type_name("F");
   app.add_option("--restart", o->restart_s, "Seconds until a dead worker is back, empty")

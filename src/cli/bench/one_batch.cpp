@@ -329,7 +329,8 @@ Result<int> bench(const BenchOneBatchOptions& o) {
 
 VerbAction declare_bench_one_batch(CLI::App& app) {
   auto o = std::make_shared<BenchOneBatchOptions>();
-  app.add_option("--batch-size", o->batch_sizes, "Sequences per batch; of a list, each is measured")
+  app.add_option("--batch-size", o->batch_sizes,
+                 "Sequences per batch; each entry of a list is measured")
       ->type_name("1,8,32");
   app.add_option("--input-len", o->input_len, "Tokens of each prompt, drawn at random")
       ->check(between(int64_t{1}, kLengthMax))
@@ -338,8 +339,8 @@ VerbAction declare_bench_one_batch(CLI::App& app) {
       ->check(between(int64_t{1}, kLengthMax))
       ->type_name("N");
   app.add_option("--context-fill", o->context_fill,
-                 "Tokens before each prompt, all the same, whose states are random numbers and are "
-                 "not computed: the speed behind a long context")
+                 "Tokens before each prompt, the same for all, with random states that are not "
+                 "computed: shows the speed after a long context")
       ->check(between(int64_t{0}, kLengthMax))
       ->type_name("N");
   app.add_option("--repeat", o->repeat, "Runs of each batch size; the median is reported")

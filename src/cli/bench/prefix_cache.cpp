@@ -323,7 +323,7 @@ Result<int> bench(const BenchPrefixCacheOptions& o) {
   std::vector<int32_t> storage;
   if (!o.storage_tokens.empty()) {
     if (o.snapshot_tokens > 0) {
-      return unsupported("--storage-tokens does not go with --snapshot-tokens yet");
+      return unsupported("--storage-tokens cannot be combined with --snapshot-tokens yet");
     }
     storage = TRY(parse_numbers(o.storage_tokens, "--storage-tokens"));
   }
@@ -392,10 +392,10 @@ VerbAction declare_bench_prefix_cache(CLI::App& app) {
   app.add_option("--policy", o->policies, "fcfs, lpm; dfs: all at once, in the best order")
       ->type_name("P,P");
   app.add_option("--storage-tokens", o->storage_tokens,
-                 "Tokens that a store beyond memory holds (serve --hicache-storage-backend)")
+                 "Tokens that a store outside memory holds (serve --hicache-storage-backend)")
       ->type_name("N,N");
   app.add_option("--hicache-write-policy", o->write_policies,
-                 "What is written to it: write_back, write_through, write_through_selective")
+                 "Its write policy: write_back, write_through, write_through_selective")
       ->type_name("P,P");
   app.add_option("--page-size", o->page_size_tokens, "Tokens per page, a power of two")
       ->check(between(int64_t{1}, kPageSizeMax))

@@ -382,7 +382,8 @@ VerbAction declare_bench_programs(CLI::App& app) {
     for (const auto& entry : entries) names.push_back(entry.name);
     return fmt::format("{}", fmt::join(names, ", "));
   };
-  app.add_option("--programs", o->programs, "Which, as a list [all]: " + list(workloads()))
+  app.add_option("--programs", o->programs,
+                 "Programs to run, as a list [all]: " + list(workloads()))
       ->default_str("")
       ->type_name("A,B");
   app.add_option("--settings", o->settings,
@@ -390,7 +391,7 @@ VerbAction declare_bench_programs(CLI::App& app) {
                      list(std::span<const ProgramSetting>(kProgramSettings)))
       ->default_str("")
       ->type_name("A,B");
-  app.add_option("--instances", o->instances, "Programs of each workload")
+  app.add_option("--instances", o->instances, "Programs per workload")
       ->check(between(1, 1 << 20))
       ->type_name("N");
   app.add_option("--parallelism", o->parallelism, "Programs at the same time")

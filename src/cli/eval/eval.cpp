@@ -127,7 +127,7 @@ Status check(const EvalOptions& o) {
     if (o.config().model_path.empty()) {
       return invalid_argument("give --model DIR, or --base-url URL of a server");
     }
-    if (o.timeout->count() > 0) return invalid_argument("--timeout is for --base-url alone");
+    if (o.timeout->count() > 0) return invalid_argument("--timeout needs --base-url");
     return {};
   }
   for (CLI::Option* option : o.engine_only) {
@@ -230,7 +230,7 @@ void add_task_options(CLI::App& app, EvalOptions& o) {
       ->required()
       ->default_str("")
       ->type_name("FILE");
-  app.add_option("--out", o.out, "Predictions, a line of JSON each; continued where it ends")
+  app.add_option("--out", o.out, "File of predictions as JSON lines; an existing file is resumed")
       ->required()
       ->default_str("")
       ->type_name("FILE");
@@ -238,8 +238,8 @@ void add_task_options(CLI::App& app, EvalOptions& o) {
       ->check(between(int64_t{0}, int64_t{1000}))
       ->type_name("N");
   app.add_option("--shots", o.shots_file,
-                 "Where they are from [the published file next to the data, else the data's first "
-                 "questions, which are then not asked]")
+                 "File of these examples [the published file next to the data, else the data's "
+                 "first questions, which are then not asked]")
       ->default_str("")
       ->type_name("FILE");
   app.add_option("--max-tokens,-n,--max-new-tokens", o.max_tokens, "Maximum tokens per answer")
@@ -252,8 +252,9 @@ void add_task_options(CLI::App& app, EvalOptions& o) {
 }
 
 void add_server_options(CLI::App& app, EvalOptions& o) {
-  app.add_option("--base-url", o.base_url,
-                 "Ask an OpenAI-compatible server instead; --model is then a name [its first]")
+  app.add_option(
+         "--base-url", o.base_url,
+         "Ask an OpenAI-compatible server instead; --model is then a name there [its first model]")
       ->default_str("")
       ->type_name("URL");
   app.add_option("--api-key", o.api_key, "Key to send to it")
@@ -304,7 +305,7 @@ const Verb kEvalVerb = {
     "      --parallel 16 --out served.jsonl\n"
     "\n"
     "Answers are greedy unless --temperature says otherwise. GSM8K takes the last number of an\n"
-    "answer; MMLU-Pro the letter in \"the answer is (X)\", else behind \"answer:\", else the last\n"
+    "answer; MMLU-Pro the letter in \"the answer is (X)\", else after \"answer:\", else the last\n"
     "that stands alone. The same command continues an --out that was cut off; one of another run\n"
     "is refused. A question that cannot be asked, such as one longer than the context, is wrong.\n"
     "The last line is the accuracy, once every question has a prediction.\n",

@@ -155,7 +155,8 @@ Result<std::vector<std::string>> files_of(const EvalNanoOptions& o, const std::s
   }
   if (error)
     return not_found("{}: {}; name the folder of the suites with --data", folder, error.message());
-  if (files.empty()) return not_found("{} has no suite in it, no file that ends in .jsonl", folder);
+  if (files.empty())
+    return not_found("{} contains no suite, that is, no file that ends in .jsonl", folder);
   std::ranges::sort(files);
   return files;
 }
@@ -206,7 +207,7 @@ VerbAction declare_eval_nano(CLI::App& app) {
       ->check(between(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
   app.add_flag("--json", o->json, "Print one JSON list, an object for each suite");
-  app.add_flag("--answers", o->answers, "With --json: what the model said to each case");
+  app.add_flag("--answers", o->answers, "With --json: the model's answer to each case");
   add_model_options(app, o->config);
   o->config.running_max = 32;
   return [o]() -> Result<int> {

@@ -82,12 +82,12 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
       "Launch a step before the previous step's tokens are read; same output, faster only on "
       "devices");
   app.add_flag("--enable-priority-scheduling", o.priority_scheduling,
-               "As --schedule-policy priority");
+               "The same as --schedule-policy priority");
   add_storage_options(app, o.storage, engine);
   OptionGroup developers(app, "For developers");
   app.add_option("--emulate-steps", o.emulate_steps,
-                 "Compute nothing; wait as long as the steps in this file of `bench one-batch "
-                 "--json` took, and draw random tokens. With --max-total-tokens")
+                 "Compute nothing: wait as long as the steps in this file of `bench one-batch "
+                 "--json` took, and draw random tokens. Needs --max-total-tokens")
       ->default_str("")
       ->type_name("FILE");
 }

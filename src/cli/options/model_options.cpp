@@ -107,23 +107,23 @@ void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& us
       ->check(one_of({"absorbed", "expanded"}))
       ->type_name("NAME");
   app.add_option("--moba-block-size", config.moba_block_tokens,
-                 "Tokens of a block of MoBA, in place of the model's; with --moba-topk, a model "
-                 "without MoBA selects blocks of keys too, for experiments")
+                 "Tokens per MoBA block, instead of the model's own; with --moba-topk, a model "
+                 "without MoBA also selects blocks of keys, as an experiment")
       ->check(between(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
   app.add_option("--moba-topk", config.moba_top_k,
-                 "Blocks that a token attends to with MoBA, its own among them")
+                 "Number of blocks that a token attends to with MoBA, including its own")
       ->check(between(int64_t{1}, int64_t{1} << 12))
       ->type_name("N");
   app.add_option("--kv-cache-dtype", config.kv_cache_dtype,
-                 "What keys and values of tokens are kept as; fp8_e4m3 (or fp8) and int8: half the "
-                 "memory of bf16, with rounding; auto: as the weights")
+                 "Format of cached keys and values; fp8_e4m3 (or fp8) and int8: half the memory of "
+                 "bf16, with rounding; auto: as the weights")
       ->check(one_of({"auto", "bf16", "f32", "fp8_e4m3", "fp8", "int8"}))
       ->type_name("NAME");
   app.add_option("--index-dtype", config.index_dtype,
-                 "What keys of an index that chooses tokens (DeepSeek V3.2, GLM-5) are kept as; "
-                 "fp8: half the memory of bf16, and other choices; auto: as keys and values, if "
-                 "those are not quantised")
+                 "Format of the keys of an index that chooses tokens (DeepSeek V3.2, GLM-5); fp8: "
+                 "half the memory of bf16, but it may choose other tokens; auto: as keys and "
+                 "values, if those are not quantised")
       ->check(one_of({"auto", "bf16", "fp8", "fp8_e4m3"}))
       ->type_name("NAME");
   if (!use.generates) return;

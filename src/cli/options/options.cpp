@@ -126,7 +126,7 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
       ->default_str("")
       ->type_name("REGEX");
   app.add_option("--stop-token-ids", options.stop_token_ids,
-                 "Tokens that end the output, besides the model's own")
+                 "Tokens that end the output, in addition to the model's own")
       ->type_name("1,2,3");
   app.add_flag("--ignore-eos", options.ignore_eos, "Continue past the model's end of text");
   app.add_option("--adapter", options.adapter, "Refused by name: LoRA is not supported yet")

@@ -30,7 +30,7 @@ Status read_api_keys(const char* option, const std::string& file, std::vector<st
     if (!line.empty()) keys.push_back(std::move(line));
     begin = end + 1;
   }
-  if (keys.empty()) return invalid_argument("{} {} has no key in it", option, file);
+  if (keys.empty()) return invalid_argument("{} {} contains no key", option, file);
   return {};
 }
 
@@ -135,13 +135,14 @@ void add_network_options(CLI::App& app, ServerOptions& o) {
       ->allow_extra_args(false)
       ->default_str("")
       ->type_name("KEY");
-  app.add_option("--served-model-name", server.served_model_name,
-                 "The only model name that clients may use [its path, and any other]")
+  app.add_option(
+         "--served-model-name", server.served_model_name,
+         "The only model name that clients may use [the model's path; any name is accepted]")
       ->default_str("")
       ->type_name("NAME");
   OptionGroup group(app, "Clients");
   app.add_option("--alias,-a", server.aliases,
-                 "Names of the model for /v1/models, where clients may use any other too")
+                 "Further names of the model in /v1/models; clients may still use any name")
       ->delimiter(',')
       ->default_str("")
       ->type_name("NAME");
@@ -165,17 +166,17 @@ void add_network_options(CLI::App& app, ServerOptions& o) {
       ->default_str("")
       ->type_name("FILE");
   app.add_option("--metrics-api-key-file", o.metrics_api_key_file,
-                 "File of keys that open /metrics alone, one a line")
+                 "File with keys that are valid for /metrics only, one per line")
       ->default_str("")
       ->type_name("FILE");
   app.add_option("--allowed-hosts", server.allowed_hosts,
-                 "Names besides its own that the server answers to, as a.example or .example; * is "
-                 "all [all where --host is not a loopback address]")
+                 "Host names that the server answers to, in addition to its own, such as a.example "
+                 "or .example; *: all [all if --host is not a loopback address]")
       ->delimiter(',')
       ->default_str("")
       ->type_name("NAME");
   app.add_option("--allowed-origins,--cors-allow-origins", server.allowed_origins,
-                 "Web pages that may use the server, as https://host; * is all [those of this "
+                 "Web pages that may use the server, such as https://host; *: all [those of this "
                  "machine, on a loopback address]")
       ->delimiter(',')
       ->default_str("")
@@ -204,12 +205,12 @@ void add_tls_options(CLI::App& app, TlsFiles& files, const std::string& peer) {
 
 void add_etcd_options(CLI::App& app, EtcdConfig& etcd) {
   app.add_option("--etcd-endpoints", etcd.endpoints,
-                 "Addresses of etcd, where workers are listed for routers, as http://host:2379")
+                 "Addresses of etcd, through which routers find workers, such as http://host:2379")
       ->delimiter(',')
       ->default_str("")
       ->type_name("URL");
   app.add_option("--etcd-cluster", etcd.cluster,
-                 "Workers and routers of one name there find each other")
+                 "Workers and routers with the same name find each other")
       ->type_name("NAME");
   add_tls_options(app, etcd.tls, "etcd");
 }
@@ -236,7 +237,8 @@ void add_default_options(CLI::App& app, RequestDefaults& defaults) {
       ->check(check_seed)
       ->type_name("S");
   app.add_option("--max-tokens,-n,--n-predict,--predict", defaults.max_new_tokens,
-                 "Tokens of an answer; -1: what the context holds [by the API]")
+                 "Maximum tokens of an answer that sets no limit; -1: what the context holds "
+                 "[depends on the API]")
       ->check(count_or_rest())
       ->type_name("N");
   app.add_option("--reasoning-budget", defaults.thinking_tokens_max,
@@ -270,13 +272,12 @@ void add_default_options(CLI::App& app, RequestDefaults& defaults) {
 void add_message_options(CLI::App& app, ServerOptions& o) {
   OptionGroup group(app, "Messages");
   app.add_option("--otlp-traces-endpoint", o.server.traces_endpoint,
-                 "Send spans of requests to this OpenTelemetry collector, as "
+                 "Send spans of requests to this OpenTelemetry collector, such as "
                  "http://localhost:4318/v1/traces")
       ->default_str("")
       ->type_name("URL");
-  app.add_flag(
-      "--enable-trace", o.enable_trace,
-      "The same, to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names, or at localhost");
+  app.add_flag("--enable-trace", o.enable_trace,
+               "The same, to the collector in OTEL_EXPORTER_OTLP_ENDPOINT, or on localhost");
   app.add_flag("--log-requests,--enable-log-requests", o.server.log_requests,
                "Log each request's parameters and timings");
 }

@@ -49,13 +49,13 @@ Status set_extra(const std::string& key, const Json& value, CacheStorageConfig& 
     config.url = value.get<std::string>();
     return {};
   }
-  return invalid_argument("{}: {} is not understood; known keys: {}", quote(key), value.dump(),
+  return invalid_argument("unknown key {} with value {}; supported: {}", quote(key), value.dump(),
                           kKeys);
 }
 
 Status set_extras(const std::string& text, CacheStorageConfig& config) {
   Json extra = TRY(parse_json(text, "--hicache-storage-backend-extra-config"));
-  if (!extra.is_object()) return invalid_argument("{} is no JSON object", quote(text));
+  if (!extra.is_object()) return invalid_argument("{} is not a JSON object", quote(text));
   for (const auto& [key, value] : extra.items()) TRY(set_extra(key, value, config));
   return {};
 }
@@ -63,11 +63,11 @@ Status set_extras(const std::string& text, CacheStorageConfig& config) {
 // Options of the host's memory below a device.
 void add_memory_options(CLI::App& app, StorageOptions& o, CacheStorageConfig& config) {
   app.add_option("--hicache-size", o.host_size_gb,
-                 "GB of this machine's memory under a device's; refused where the cache lies in it "
-                 "already")
+                 "GB of this machine's memory that keep what a device evicts; only with a device")
       ->check(between(0.0, 1e6))
       ->type_name("GB");
-  app.add_option("--hicache-ratio", config.host_ratio, "The same, as a multiple of the device's")
+  app.add_option("--hicache-ratio", config.host_ratio,
+                 "The same, as a multiple of the device's memory for the cache")
       ->check(between(0.0, 1e6))
       ->type_name("N");
   constexpr std::array kRefused =
@@ -97,10 +97,10 @@ Status check_disk(const CacheStorageConfig& config) {
                             backend);
   }
   if (!disk && config.size_bytes > 0) {
-    return invalid_argument("--hicache-storage-size is of the disk backend, not of {}", backend);
+    return invalid_argument("--hicache-storage-size is for the disk backend, not for {}", backend);
   }
   if (!disk && config.snapshot_fraction > 0) {
-    return invalid_argument("--hicache-snapshot-fraction is of the disk backend, not of {}",
+    return invalid_argument("--hicache-snapshot-fraction is for the disk backend, not for {}",
                             backend);
   }
   return {};
@@ -121,7 +121,7 @@ Status check_shared(const CacheStorageConfig& config) {
         backend, redis ? "redis://host:6379" : "file:///mnt/shared/banyan");
   }
   if (file && !config.url.starts_with("file:///")) {
-    return invalid_argument("url {} is no file:///folder", quote(config.url));
+    return invalid_argument("url {} must have the form file:///FOLDER", quote(config.url));
   }
   return {};
 }
@@ -132,51 +132,50 @@ void add_storage_options(CLI::App& app, StorageOptions& o, EngineConfig& engine)
   CacheStorageConfig& config = engine.cache_storage;
   OptionGroup group(app, "Keeping cached prefixes beyond memory");
   app.add_flag("--enable-hierarchical-cache", o.enabled,
-               "Keep cached prefixes where --hicache-storage-backend says; the default where that "
-               "is given");
+               "Keep cached prefixes in --hicache-storage-backend, which implies this option");
   app.add_option("--hicache-storage-backend", config.backend,
-                 "disk: a local one, survives restarts; file: a file system that several servers "
-                 "share; redis: a server that speaks its protocol; disk,file or disk,redis: what "
-                 "the disk lacks is read from the shared store")
+                 "disk: a local disk, survives restarts; file: a file system that several servers "
+                 "share; redis: a server with Redis' protocol; disk,file or disk,redis: the disk "
+                 "first, then the shared store")
       ->type_name("NAME");
   // For options that have no effect without a backend.
   auto given = [&o](const std::string&) { o.given = true; };
   app.add_option("--hicache-storage-dir", config.directory,
-                 "disk, file: the folder; made if need be. It holds readable prompts")
+                 "disk, file: the folder, created if necessary. It contains readable prompts")
       ->each(given)
       ->type_name("DIR");
-  app.add_option("--hicache-storage-size", o.size_gb, "disk: GB to take at most")
+  app.add_option("--hicache-storage-size", o.size_gb, "disk: maximum size in GB")
       ->check(between(0.0, 1e9))
       ->each(given)
       ->type_name("GB");
   app.add_option("--hicache-snapshot-fraction", config.snapshot_fraction,
-                 "disk: of its size, for snapshots of recurrent layers; default 0.5")
+                 "disk: share of its size for snapshots of recurrent layers; default 0.5")
       ->check(between(0.01, 0.99))
       ->each(given)
       ->type_name("N");
   app.add_option("--hicache-storage-key-file", config.key_file,
-                 "A secret; nothing is believed that was written to the store without it")
+                 "File with a secret; records written without it are ignored")
       ->each(given)
       ->type_name("FILE");
   app.add_option("--hicache-storage-write-budget", o.write_budget_gb,
-                 "GB to write in a day at most; 0: no limit")
+                 "Maximum GB to write per day; 0: no limit")
       ->check(between(0.0, 1e9))
       ->each(given)
       ->type_name("GB");
   app.add_option("--hicache-write-policy", config.write_policy,
-                 "write_back: what is soon evicted, and at the end all; write_through: every page "
-                 "soon after it is computed; write_through_selective: at its second use")
+                 "write_back: pages near eviction, and all at shutdown; write_through: every page "
+                 "soon after it is computed; write_through_selective: pages at their second use")
       ->check(one_of({"write_back", "write_through", "write_through_selective"}))
       ->each(given)
       ->type_name("NAME");
   app.add_option("--hicache-storage-prefetch-policy", config.prefetch_policy,
-                 "A request whose prefix is being loaded: best_effort goes on with what is there, "
-                 "timeout waits a while, wait_complete waits")
+                 "While a request's prefix is being loaded: best_effort starts with what is there, "
+                 "timeout waits for a limited time, wait_complete waits")
       ->check(one_of({"best_effort", "timeout", "wait_complete"}))
       ->each(given)
       ->type_name("NAME");
   app.add_option("--hicache-flush-seconds", config.flush_s,
-                 "At the end, write for so long what is not stored yet")
+                 "Maximum seconds at shutdown to write what is not stored yet")
       ->check(between(0.0, 1e6))
       ->each(given)
       ->type_name("S");
@@ -213,7 +212,7 @@ Status settle(const StorageOptions& o, EngineConfig& engine) {
                               kMemoryHint);
     }
     if (o.given) {
-      return invalid_argument("options of a cache's storage need --hicache-storage-backend");
+      return invalid_argument("options of cache storage need --hicache-storage-backend");
     }
     return {};
   }

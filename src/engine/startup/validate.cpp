@@ -63,10 +63,10 @@ static Status check_emulation(const EngineConfig& config) {
   auto refuse = [](std::string_view what) {
     return unsupported("emulated steps compute nothing, so they cannot be used with {}", what);
   };
-  if (config.cache_storage.on()) return refuse("a storage of cached prefixes");
+  if (config.cache_storage.on()) return refuse("stored prefixes");
   if (!config.drafters.empty() || !config.draft_model_path.empty()) return refuse("drafters");
-  if (config.expert_counts) return refuse("counts of experts");
-  if (config.kernels != "auto") return refuse("kernels of one's choice");
+  if (config.expert_counts) return refuse("expert counts");
+  if (config.kernels != "auto") return refuse("a choice of kernels");
   if (config.total_tokens_max == 0) {
     return invalid_argument(
         "emulated steps need total_tokens_max, the tokens that the cache of the emulated machine "

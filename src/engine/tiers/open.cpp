@@ -53,16 +53,16 @@ Status check_memory(const CacheStorageConfig& config, const DeviceOps& device) {
   bool host = config.host_size_bytes > 0 || config.host_ratio > 0;
   if (config.host_size_bytes > 0 && config.host_ratio > 0) {
     return invalid_argument(
-        "cache_storage: host_size_bytes and host_ratio are two ways to say one");
+        "cache_storage: host_size_bytes and host_ratio set the same size; give only one of them");
   }
   if (device.host_memory && host) {
     return invalid_argument(
-        "cache_storage: host_size_bytes and host_ratio are for a device's memory; here the cache "
-        "lies in the host's memory already");
+        "cache_storage: host_size_bytes and host_ratio need a device; here the cache is in the "
+        "host's memory already");
   }
   if (device.host_memory || host) return {};
   return invalid_argument(
-      "cache_storage: layers' states lie on {}, and are stored by way of the host's memory: give "
+      "cache_storage: states are on {} and are stored through the host's memory: give "
       "host_size_bytes or host_ratio (--hicache-size, --hicache-ratio)",
       device.name);
 }
@@ -86,8 +86,9 @@ Result<HostUnits> host_units(const CacheStorageConfig& config, const Runner& run
     if (units.bytes[i] == 0 || units.slots[i] == 0) continue;
     units.slots[i] = static_cast<int64_t>(ratio * static_cast<double>(units.slots[i]));
     if (units.slots[i] >= 1) continue;
-    return invalid_argument("cache_storage: {} of the device's memory have no room for one of {}",
-                            ratio, describe(units.classes[c]));
+    return invalid_argument(
+        "cache_storage: host memory of {} times the device's has no room for a unit of {}", ratio,
+        describe(units.classes[c]));
   }
   return units;
 }
@@ -97,8 +98,7 @@ Result<HostUnits> host_units(const CacheStorageConfig& config, const Runner& run
 Result<std::unique_ptr<TierSetup>> open_tiers(const EngineConfig& config, const Runner& runner,
                                               EngineAssembly::Storage given) {
   if (!config.radix_cache) {
-    return invalid_argument(
-        "cache_storage keeps cached prefixes, and nothing is cached without the radix cache");
+    return invalid_argument("cache_storage needs the radix cache, without which nothing is cached");
   }
   TRY(check_memory(config.cache_storage, runner.queue().ops()));
   const EngineInfo& info = runner.info();

@@ -146,7 +146,7 @@ std::expected<void, Refusal> RequestReader::finish_header() {
   // Any other coding would make the body's length ambiguous.
   if (codings > 0 && (codings > 1 || version_ < 11 || !message.chunked() ||
                       !beast::iequals(message[http::field::transfer_encoding], "chunked"))) {
-    return std::unexpected(Refusal{400, "the only transfer coding that is read here is chunked"});
+    return std::unexpected(Refusal{400, "the only supported transfer coding is chunked"});
   }
   if (count(http::field::content_length) > 1 ||
       message[http::field::content_length].find(',') != beast::string_view::npos) {
@@ -161,7 +161,7 @@ std::expected<void, Refusal> RequestReader::finish_header() {
     expects_continue_ = version_ >= 11 && beast::iequals(expect, "100-continue");
     if (!beast::iequals(expect, "100-continue")) {
       return std::unexpected(
-          Refusal{417, fmt::format("Expect: {} is not understood", quote(expect))});
+          Refusal{417, fmt::format("Expect: {} is not supported", quote(expect))});
     }
   }
   Result<Target> target = parse_target(message.target());

@@ -168,7 +168,7 @@ void refuse_thinking_budget(RequestFields& fields) {
   for (const char* name : kThinkingBudgetNames) {
     const Json* budget = fields.find(name);
     if (budget == nullptr || *budget == -1) continue;
-    fields.fail(name, " is for chats: here nothing tells reasoning from the rest",
+    fields.fail(name, " is only supported in chats, where reasoning is marked",
                 ErrorCode::kUnsupported);
   }
 }

@@ -43,7 +43,7 @@ void read_allowed(const Json& choice, RequestFields& fields, ToolRequest& reques
     auto found =
         std::ranges::find_if(request.tools, [&](const Tool& tool) { return name == tool.name; });
     if (found == request.tools.end()) {
-      return fail(fmt::format(" names {}, which is none of the tools", show(name)));
+      return fail(fmt::format(" names {}, which is not one of the tools", show(name)));
     }
     kept.push_back(*found);
   }
@@ -78,7 +78,7 @@ void read_choice(RequestFields& fields, ToolRequest& request) {
   const Json& name = (*choice)["function"]["name"];
   if (!has_tool(request.tools, name)) {
     return fields.fail("tool_choice",
-                       fmt::format(" names {}, which is none of the tools", show(name)));
+                       fmt::format(" names {}, which is not one of the tools", show(name)));
   }
   std::erase_if(request.tools, [&](const Tool& tool) { return name != tool.name; });
   request.parallel = false;

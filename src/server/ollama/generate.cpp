@@ -67,7 +67,7 @@ OllamaText read_ollama_text(RequestFields& fields, size_t bytes_max) {
   // Ollama's templates are in Go's language; `context` is the tokens of an earlier answer.
   fields.refuse({"template", "context"});
   if (text.raw && !text.system.empty()) {
-    fields.fail("system", " has no place with raw: the prompt is given as it is");
+    fields.fail("system", " cannot be combined with raw: the prompt is used as it is");
   }
   return text;
 }

@@ -190,7 +190,7 @@ void read_chat_style(RequestFields& fields, ChatPrompt& chat) {
   chat.continue_final_message = fields.flag("continue_final_message", false);
   if (chat.continue_final_message && begins != nullptr && chat.add_generation_prompt) {
     fields.fail("continue_final_message",
-                " and add_generation_prompt are both true: an answer either goes on or begins");
+                " and add_generation_prompt are both true: they exclude each other");
   }
 }
 

@@ -56,7 +56,7 @@ class KeyReader {
 
 Result<KvPublishConfig> KvPublishConfig::parse(std::string_view text) {
   Json json = TRY(parse_json(text, kOption));
-  if (!json.is_object()) return invalid_argument("{} takes an object of JSON", kOption);
+  if (!json.is_object()) return invalid_argument("{} must be a JSON object", kOption);
   KvPublishConfig config;
   std::string publisher = "zmq";
   for (const auto& [key, value] : json.items()) {
@@ -69,7 +69,7 @@ Result<KvPublishConfig> KvPublishConfig::parse(std::string_view text) {
                  reader.number("hwm", config.high_water_mark) ||
                  reader.number("max_queue_size", config.events_queued) ||
                  reader.text("topic", config.topic, false);
-    if (!known) return invalid_argument("{} has no key {}", kOption, quote(key));
+    if (!known) return invalid_argument("{}: the key {} is not supported", kOption, quote(key));
     if (!reader.problem().empty()) return invalid_argument("{}", reader.problem());
   }
   if (publisher != "zmq" && publisher != "null") {

@@ -49,13 +49,13 @@ std::string message_of(std::string_view body) {
 Status RouteConfig::validate() const {
   if (worker_urls.empty() && !etcd.used()) {
     return invalid_argument(
-        "--worker-urls: name one worker at least, as http://127.0.0.1:30001, or --etcd-endpoints, "
-        "where workers are listed");
+        "--worker-urls: name at least one worker, such as http://127.0.0.1:30001, or give "
+        "--etcd-endpoints, where workers register");
   }
   TRY(etcd.validate());
   TRY(tls.validate());
   if (std::ssize(worker_urls) > kWorkersMax) {
-    return invalid_argument("--worker-urls: {} workers; a router takes {}", worker_urls.size(),
+    return invalid_argument("--worker-urls: {} workers; the limit is {}", worker_urls.size(),
                             kWorkersMax);
   }
   if (find_routing_policy(policy) == nullptr) {
@@ -161,7 +161,7 @@ Status RemoteGenerator::admit(const std::string& url) {
   }
   auto place = std::ranges::find(workers_, nullptr);
   if (place == workers_.end() && std::ssize(workers_) == kWorkersMax) {
-    return exhausted("this router has {} workers, which is all it takes", kWorkersMax);
+    return exhausted("this router has {} workers, which is the limit", kWorkersMax);
   }
   auto worker = TRY(RemoteWorker::open(io_, url, config_, tls_));
   worker->on({.answered = [this] { pump(); },
@@ -460,8 +460,8 @@ void RemoteGenerator::lose(const JobPtr& job, const std::string& why, bool crash
   job->draft_tokens = job->draft_tokens_all;
   if (crashed && sudden && ++job->sudden_deaths >= kSuddenDeathsMax) {
     ++counts_.poisoned;
-    return fail(job, {ErrorCode::kIo, fmt::format("{} workers ended just after they took this "
-                                                  "request, so no other gets it",
+    return fail(job, {ErrorCode::kIo, fmt::format("{} workers died just after they got this "
+                                                  "request, so it is not sent to another",
                                                   job->sudden_deaths)});
   }
   if (++job->migrations > config_.migrations_max) {

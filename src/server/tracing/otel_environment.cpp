@@ -53,7 +53,7 @@ Status read_headers(std::string_view variable, std::string_view text,
     std::string_view name = trimmed(one.substr(0, equals));
     std::string value = percent_decoded(trimmed(one.substr(std::min(equals + 1, one.size()))));
     if (equals == one.size() || !is_header_name(name) || !is_header_value(value)) {
-      return invalid_argument("{}: {} is no name=value of a header", variable,
+      return invalid_argument("{}: {} is not a header of the form name=value", variable,
                               quote(name.substr(0, 64)));
     }
     headers.emplace_back(name, std::move(value));

@@ -276,7 +276,7 @@ Status read(const Json& json, std::string_view name, T& value) {
   TRY(outcome);
   for (const auto& [key, ignored] : json.items()) {
     if (std::ranges::find(known, key) == known.end()) {
-      return invalid_argument("{}: {} is no member of it", name, key);
+      return invalid_argument("{}: unknown member {}", name, key);
     }
   }
   return {};
@@ -366,7 +366,7 @@ std::string write_request(const WireRequest& request) {
 }
 
 Result<WireRequest> read_request(const Json& body) {
-  if (!body.is_object()) return invalid_argument("the body is no object");
+  if (!body.is_object()) return invalid_argument("the body is not an object");
   auto version = body.find("version");
   if (version == body.end() || *version != kWorkerProtocol) {
     return invalid_argument("version: this worker speaks {}; run router and workers of one build",
@@ -511,7 +511,7 @@ Status read_line(std::string_view text, WireLine& line) {
     good = json && json->is_object() && read_notice(*json, line);
   }
   if (good) return {};
-  return corrupt("a line of {} bytes from a worker is none of its protocol", text.size());
+  return corrupt("a worker sent a line of {} bytes that is not part of the protocol", text.size());
 }
 
 }  // namespace banyan

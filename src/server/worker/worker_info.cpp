@@ -84,7 +84,7 @@ Json to_json(const WorkerInfo& info) {
 
 Result<WorkerInfo> read_worker_info(std::string_view text) {
   Json json = TRY(parse_json(text, "/worker/info", {.bytes_max = 64 << 10}));
-  if (!json.is_object()) return corrupt("/worker/info: no object");
+  if (!json.is_object()) return corrupt("/worker/info: not an object");
   if (json.value("version", Json()) != kWorkerProtocol) {
     return unsupported(
         "/worker/info: another version of the protocol; run router and workers of "

@@ -75,10 +75,11 @@ Status check_folder(Storage& storage, const std::string& folder) {
   auto text = storage.read_small(path);
   if (text && *text == kFolderFormat) return {};
   if (text) {
-    return unsupported("{}: the folder of another version of Banyan; name a new folder", path);
+    return unsupported("{} is the folder of another version of Banyan; name a new folder", path);
   }
   if (text.error() == ENOENT) {
-    return invalid_argument("{}: no folder of cached states; name a new or an empty one", folder);
+    return invalid_argument("{} is not a folder of cached states; name a new or an empty one",
+                            folder);
   }
   return folder_error(path, text.error());
 }

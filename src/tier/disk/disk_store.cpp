@@ -166,7 +166,7 @@ Status DiskStore::open_classes() {
     int64_t share = shares[static_cast<size_t>(c)];
     if (SlabClass::slots_max(shape, share) < 1) {
       return invalid_argument(
-          "a store of {} bytes has {} for {}, of which one takes {}: make it larger",
+          "a store of {} bytes has {} for {}, but one of these takes {}: give it a larger size",
           config_.size_bytes, share, describe(states_.classes[c]), shape.bytes());
     }
     auto files = SlabClass::open(storage_, own_, shape, share, config_.slab_bytes);
@@ -619,7 +619,7 @@ Result<std::unique_ptr<TierStore>> open_disk_store(const TierConfig& config,
                                                    const TierStates& states, Storage& storage) {
   if (config.directory.empty()) return invalid_argument("a disk store needs a folder");
   if (config.size_bytes <= 0) {
-    return invalid_argument("a disk store of {} bytes: say how large it may become",
+    return invalid_argument("the size of the disk store is {} bytes; it must be above 0",
                             config.size_bytes);
   }
   TRY(check_division(config, states));

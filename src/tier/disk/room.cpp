@@ -13,7 +13,7 @@ constexpr double kSlotFraction = 0.5;
 Status check_division(const TierConfig& config, const TierStates& states) {
   if (config.slot_fraction == 0) return {};
   if (!(config.slot_fraction > 0 && config.slot_fraction < 1)) {
-    return invalid_argument("a share of {} for snapshots: more than 0, less than 1",
+    return invalid_argument("the share for snapshots is {}; it must be above 0 and below 1",
                             config.slot_fraction);
   }
   bool pages = false, slots = false;

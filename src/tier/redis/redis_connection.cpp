@@ -20,7 +20,7 @@ namespace {
 // server announces.
 constexpr int kElementsMax = 1 << 16;
 constexpr size_t kReplyBytesMax = 16 << 20;
-constexpr int64_t kLookAroundMs = 100;  // how often it checks whether the store stops
+constexpr int64_t kLookAroundMs = 100;  // how often it checks whether the store is shutting down
 
 timeval until(RedisConnection::Clock::time_point deadline) {
   auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline -
@@ -118,7 +118,7 @@ Result<RedisAddress> parse_redis_url(std::string_view url) {
   std::string_view rest = url, database;
   if (url.starts_with("rediss://")) {
     return unsupported(
-        "rediss://: TLS is not spoken here; put stunnel or HAProxy beside it and name that");
+        "rediss:// is not supported: connect through a TLS proxy such as stunnel or HAProxy");
   }
   bool good = true;
   if (url.starts_with("unix://")) {
@@ -210,7 +210,7 @@ bool RedisConnection::expect_ok(Clock::time_point deadline) {
   if (reply == nullptr) return false;
   if (reply->type == REDIS_REPLY_STATUS) return true;
   return fail(reply->type == REDIS_REPLY_ERROR ? std::string(reply->str, reply->len)
-                                               : "an answer of another kind");
+                                               : "a reply of an unexpected type");
 }
 
 void RedisConnection::append(std::span<const std::string_view> words) {
@@ -230,8 +230,8 @@ bool RedisConnection::wait(short events, Clock::time_point deadline) {
   while (true) {
     auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) return fail("no answer in time", true);
-    if (stopping_) return fail("the store stops");
+    if (left <= 0) return fail("no reply before the deadline", true);
+    if (stopping_) return fail("the store is shutting down");
     pollfd poll_on{.fd = context_->fd, .events = events, .revents = 0};
     int count = ::poll(&poll_on, 1, static_cast<int>(std::min(left, kLookAroundMs)));
     if (count > 0) return true;
@@ -266,7 +266,7 @@ RedisConnection::Reply RedisConnection::next(Clock::time_point deadline) {
     }
     if (reply != nullptr) return Reply(static_cast<redisReply*>(reply));
     if (context_->reader->len > kReplyBytesMax) {
-      fail("an answer longer than anything that was stored");
+      fail("a reply longer than any stored record");
       return nullptr;
     }
     if (!wait(POLLIN, deadline)) return nullptr;

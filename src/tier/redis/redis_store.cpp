@@ -163,7 +163,7 @@ TierOutcome RedisStore::lost(const Connection& connection) {
 // A reply that does not fit the command.
 TierOutcome RedisStore::refused(const redisReply& reply) {
   std::string_view why = reply.type == REDIS_REPLY_ERROR ? std::string_view(reply.str, reply.len)
-                                                         : "an answer of another kind";
+                                                         : "a reply of an unexpected type";
   if (why.starts_with("OOM")) return TierOutcome::kRefused;  // full, and configured not to evict
   breaker_.failed(fmt::format("{}: {}", address_.text(), why));
   return TierOutcome::kFailed;
@@ -388,7 +388,7 @@ Status RedisStore::remove_all(Connection& server, Deadline deadline) {
     auto removed = server.next(deadline);
     if (removed == nullptr) return io_error("{}", server.trouble());
     if (removed->type != REDIS_REPLY_INTEGER) {
-      return io_error("{}: UNLINK is not allowed or not known", address_.text());
+      return io_error("{}: UNLINK is not allowed or not supported", address_.text());
     }
   } while (cursor != "0");
   return {};
@@ -417,10 +417,11 @@ Result<std::unique_ptr<TierStore>> make_redis_store(const TierConfig& config,
                                                     const TierStates& states) {
   RedisAddress address = TRY(parse_redis_url(config.url));
   if (config.connections < 1 || config.connections > kConnectionsMax) {
-    return invalid_argument("{} connections: 1 to {}", config.connections, kConnectionsMax);
+    return invalid_argument("the number of connections is {}; it must be from 1 to {}",
+                            config.connections, kConnectionsMax);
   }
   if (config.timeout.count() <= 0 || config.time_to_live.count() <= 0) {
-    return invalid_argument("a timeout of {} ms and a time to live of {} s: both above 0",
+    return invalid_argument("the timeout is {} ms and the time to live {} s; both must be above 0",
                             config.timeout.count(), config.time_to_live.count());
   }
   return std::make_unique<RedisStore>(config, states, address);

@@ -400,7 +400,7 @@ Status GgufFile::read_joined(const Entry& entry, size_t offset, std::span<std::b
 
 Status GgufFile::read_rope_factors(const TensorInfo& tensor, size_t map) {
   if (tensor.dtype != DType::kF32 || tensor.shape.size() != 1 || tensor.shape[0] > 4096) {
-    return corrupt("{}: {} is no list of f32", pairs_.path(), tensor.name);
+    return corrupt("{}: {} is not a list of f32", pairs_.path(), tensor.name);
   }
   rope_factors_.resize(static_cast<size_t>(tensor.shape[0]));
   return read_bytes({.tensor = tensor, .map = map}, 0,

@@ -462,7 +462,7 @@ TEST(MtpDrafter, IsRefusedWhereTheModelHasNoSuchLayer) {
   auto engine = Engine::load(drafting("mtp"));
   ASSERT_FALSE(engine.has_value());
   EXPECT_EQ(engine.error().code, ErrorCode::kUnsupported);
-  EXPECT_NE(engine.error().message.find("no layer that predicts further tokens"),
+  EXPECT_NE(engine.error().message.find("no multi-token prediction (MTP) layer"),
             std::string::npos);
 }
 

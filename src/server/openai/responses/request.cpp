@@ -114,7 +114,8 @@ class ItemReader {
       auto parts = item.find(name);
       if (!text.empty() || parts == item.end() || !parts->is_array()) continue;
       for (size_t i = 0; i < parts->size(); ++i) {
-        if (!(*parts)[i].is_object()) return invalid_argument("{}.{}[{}]: no part", place, name, i);
+        if (!(*parts)[i].is_object())
+          return invalid_argument("{}.{}[{}] is not an object", place, name, i);
         text += TRY(text_at((*parts)[i], "text", fmt::format("{}.{}[{}]", place, name, i)));
       }
     }

@@ -214,7 +214,7 @@ TEST(CacheStorage, IsRefusedWhereItCannotBe) {
   config.cache_storage.host_ratio = 1e-4;
   engine = load_on(config, std::make_shared<FakeDisk>());
   ASSERT_FALSE(engine.has_value());
-  EXPECT_NE(engine.error().message.find("no room for one of"), std::string::npos);
+  EXPECT_NE(engine.error().message.find("no room for a unit of"), std::string::npos);
   config = stored_config("qwen3-tied");
   config.cache_storage.host_ratio = 1;
   engine = load_on(config, std::make_shared<FakeDisk>());
