@@ -74,7 +74,7 @@ int run(const EngineConfig& config, int samples) {
   for (size_t i = 0; i < prompts.size(); ++i) {
     Work work = decode_work(info, 1, static_cast<double>(kPrompts[i]) + kSteps / 2.0);
     bytes[i] = work.bytes;
-    fmt::print("behind {:6} tokens: {:7.2f} ms, {:7.1f} MB, {:6.2f} GFLOP, {:5.1f} GB/s\n",
+    fmt::print("after {:6} tokens: {:7.2f} ms, {:7.1f} MB, {:6.2f} GFLOP, {:5.1f} GB/s\n",
                kPrompts[i], time[i] * 1e3, bytes[i] / 1e6, work.all_operations() / 1e9,
                bytes[i] / time[i] / 1e9);
   }

@@ -154,7 +154,7 @@ double median(std::vector<double> values) {
 }
 
 void run(Bench& bench, int samples) {
-  fmt::print("{}, one row behind {} tokens, {} threads; milliseconds, medians of {}\n",
+  fmt::print("{}, one row after {} tokens, {} threads; milliseconds, medians of {}\n",
              bench.table.name, bench.context, bench.pool.size(), samples);
   for (bool rounded : {false, true}) {
     std::vector<double> dense, score, select, attend, ratio, share;

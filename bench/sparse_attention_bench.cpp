@@ -231,7 +231,7 @@ void run(const KernelTable& table, int workers, const Sizes& sizes, int64_t cont
     ratios.push_back(dense.back() / sparse.back());
   }
   fmt::print(
-      "{}, {}, {} threads: a row behind {} tokens: {:.3f} ms, {:.3f} ms of {} blocks of {} "
+      "{}, {}, {} threads: a row after {} tokens: {:.3f} ms, {:.3f} ms of {} blocks of {} "
       "(choosing {:.3f}): {:.2f} times\n",
       sizes.name, table.name, workers, context, median(dense), median(sparse), sizes.top,
       sizes.block, median(index), median(ratios));
