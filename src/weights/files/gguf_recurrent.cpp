@@ -30,8 +30,8 @@ int64_t inner_head_dim(GgufConfig& c) {
 }
 
 // Each layer's type follows from one of its tensors.
-void set_layer_types(GgufConfig& c, std::string_view recurrent_tensor, std::string_view recurrence)
-{
+void set_layer_types(GgufConfig& c, std::string_view recurrent_tensor,
+                     std::string_view recurrence) {
   Json types = Json::array();
   for (int64_t i = 0; i < c.layers(); ++i) {
     types.push_back(layer_stores(c, i, recurrent_tensor) ? recurrence : "full_attention");

@@ -140,9 +140,8 @@ inline constexpr std::array kKimiLinearKeys = {
     GgufKey{"leading_dense_block_count", "first_k_dense_replace"},
 };
 
-inline constexpr GgufExpertNames kKimiLinearExperts = {"block_sparse_moe.gate",
-                                                       "block_sparse_moe.experts", "w1", "w3",
-                                                       "w2"};
+inline constexpr GgufExpertNames kKimiLinearExperts = {
+    "block_sparse_moe.gate", "block_sparse_moe.experts", "w1", "w3", "w2"};
 
 inline constexpr std::array kLing3Names = {
     GgufName{"token_embd", "model.word_embeddings"},
