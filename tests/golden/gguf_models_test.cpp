@@ -103,6 +103,8 @@ TEST(GgufMetadata, IsCheckedAsStrictlyAsAConfig) {
   };
   expect_error([](Json& p) { p.erase("qwen2.block_count"); }, "qwen2.block_count is missing");
   expect_error([](Json& p) { p["qwen2.block_count"] = -3; }, "qwen2.block_count is -3");
+  expect_error([](Json& p) { p["qwen2.block_count"] = 1 << 20; }, "1048576 layers, 0 of them");
+  expect_error([](Json& p) { p["qwen2.nextn_predict_layers"] = -1; }, "-1 of them for prediction");
   expect_error([](Json& p) { p["qwen2.context_length"] = "x"; },
                "\"qwen2.context_length\" is string, not an integer");
   expect_error([](Json& p) { p["qwen2.expert_count"] = 4; },

@@ -165,8 +165,12 @@ void GgufConfig::read_sizes() {
   if (const TensorInfo* table = file_.find(embedding)) {
     set("vocab_size", table->shape[0]);
   }
-  int64_t further = integer("nextn_predict_layers", 0);
-  layers_ = std::max<int64_t>(required("block_count") - further, 1);
+  constexpr int64_t kLayersMax = 1 << 16;
+  int64_t all = required("block_count"), prediction = integer("nextn_predict_layers", 0);
+  expect(all <= kLayersMax && prediction >= 0 && prediction < all,
+         "{}: {} layers, {} of them for prediction, which is not supported", file_.pairs().path(),
+         all, prediction);
+  layers_ = std::clamp<int64_t>(all - std::clamp<int64_t>(prediction, 0, all), 1, kLayersMax);
   hidden_ = required("embedding_length");
   heads_ = required("attention.head_count");
   set("num_hidden_layers", layers_);

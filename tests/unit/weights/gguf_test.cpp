@@ -200,20 +200,27 @@ TEST(Gguf, ValueHeadsAreSortedBack) {
 TEST(Gguf, PredictionHasNamesOfItsOwn) {
   test::TemporaryFolder folder;
   Gguf file;
-  file.begin(4, 3).pair("general.architecture", "qwen3next");
+  file.begin(5, 3).pair("general.architecture", "qwen3next");
   file.pair("qwen3next.block_count", 3u).pair("qwen3next.nextn_predict_layers", 1u);
   uint64_t offset = 0;
-  for (const char* name : {"blk.1.attn_norm.weight", "blk.2.attn_norm.weight",
-                           "blk.2.nextn.eh_proj.weight", "blk.2.nextn.shared_head_norm.weight"}) {
+  for (const char* name :
+       {"blk.1.attn_norm.weight", "blk.2.attn_norm.weight", "blk.2.nextn.eh_proj.weight",
+        "blk.2.nextn.shared_head_norm.weight", "blk.2.nextn.enorm.weight"}) {
     file.tensor(name, {1}, 0, offset);
     offset += 32;
   }
-  auto opened = GgufFile::open(folder.write("x.gguf", file.data(128).bytes()));
+  file.data(128).number(3.0F).data(0);
+  auto opened = GgufFile::open(folder.write("x.gguf", file.bytes()));
   ASSERT_TRUE(opened.has_value()) << opened.error().message;
   for (const char* name : {"model.layers.1.input_layernorm.weight", "mtp.fc.weight",
                            "mtp.layers.0.input_layernorm.weight", "mtp.norm.weight"}) {
     EXPECT_NE(opened->find(name), nullptr) << name;
   }
+  const TensorInfo* norm = opened->find("mtp.pre_fc_norm_embedding.weight");
+  ASSERT_NE(norm, nullptr);
+  float weight = 0;
+  EXPECT_TRUE(opened->read(*norm, 0, std::as_writable_bytes(std::span(&weight, 1))));
+  EXPECT_EQ(weight, 2);  // of norms one less
 }
 
 // What llama.cpp's own package makes of the same bytes.
