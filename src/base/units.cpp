@@ -11,7 +11,7 @@ namespace {
 
 // Three significant digits and one of `units`, each 1000 times the previous one.
 std::string scaled(int64_t value, const std::array<std::string_view, 6>& units) {
-  auto x = static_cast<double>(value);
+  double x = value;
   size_t unit = 0;
   while (std::fabs(x) >= 999.5 && unit + 1 < units.size()) {
     x /= 1000;

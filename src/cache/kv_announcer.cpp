@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -51,7 +53,7 @@ void KvAnnouncer::gained(RadixNode& node) {
 void KvAnnouncer::tell(KvOperation operation, RadixNode& node, int unit_class) {
   KvEvent event = {.sequence = log_.next(),
                    .operation = operation,
-                   .unit = {.page = keys_.of(node), .unit_class = static_cast<uint8_t>(unit_class)},
+                   .unit = {.page = keys_.of(node), .unit_class = narrow<uint8_t>(unit_class)},
                    .parent = keys_.of(*node.parent)};
   log_.add(operation, event.unit, event.parent);
   if (observer_) observer_(event, node.tokens, node.parent->parent == nullptr);
@@ -77,7 +79,7 @@ std::vector<KvUnit> KvAnnouncer::snapshot() {
   visit_pages([&](RadixNode& node) {
     for (int c = 0; c < tree_.classes().count; ++c) {
       if ((node.announced & class_bit(c)) == 0) continue;
-      units.push_back({.page = keys_.of(node), .unit_class = static_cast<uint8_t>(c)});
+      units.push_back({.page = keys_.of(node), .unit_class = narrow<uint8_t>(c)});
     }
   });
   return units;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -77,7 +78,7 @@ Lease RadixTree::lease(RadixNode* node) {
   lease.node_ = node;
   int64_t page = classes_.page_size_tokens;
   for (int c = 0; c < classes_.count; ++c) {
-    lease.begins_[static_cast<size_t>(c)] = classes_[c].reach_begin(node->end) / page * page;
+    at(lease.begins_, c) = classes_[c].reach_begin(node->end) / page * page;
   }
   for (RadixNode* n = node; n->parent != nullptr; n = n->parent) pin(lease, n);
   node->last_use = ++leases_;
@@ -87,11 +88,11 @@ Lease RadixTree::lease(RadixNode* node) {
 
 void RadixTree::units(const Lease& lease, int unit_class, std::vector<int32_t>& units) const {
   int64_t page = classes_.page_size_tokens, begin = lease.begin(unit_class);
-  units.assign(static_cast<size_t>((lease.end() + page - 1) / page), -1);
+  units.assign(as_size((lease.end() + page - 1) / page), -1);
   const RadixNode* n = lease.node();
   for (; n != nullptr && n->parent != nullptr && n->begin() >= begin; n = n->parent) {
     int32_t unit = n->units[unit_class].unit;
-    units[static_cast<size_t>(n->begin() / page)] = unit < 0 ? blank(unit_class) : unit;
+    at(units, n->begin() / page) = unit < 0 ? blank(unit_class) : unit;
   }
 }
 
@@ -111,7 +112,7 @@ RadixNode* RadixTree::node_ending_at(const Lease& lease, int64_t position) {
 void RadixTree::advance(Lease& lease, int unit_class, int64_t begin) {
   int64_t page = classes_.page_size_tokens;
   int64_t aligned = begin / page * page;
-  int64_t& old = lease.begins_[static_cast<size_t>(unit_class)];
+  int64_t& old = at(lease.begins_, unit_class);
   if (aligned <= old) return;
   for (RadixNode* n = lease.node_; n->parent != nullptr && n->begin() >= old; n = n->parent) {
     NodeUnit& unit = n->units[unit_class];
@@ -132,11 +133,11 @@ int64_t RadixTree::node_bytes(const StateClasses& classes) {
 RadixTree::RadixTree(const StateClasses& classes, const UnitCounts& counts)
     : classes_(classes),
       node_memory_(static_cast<size_t>(counts[kPathClass]) *
-                   (sizeof(RadixNode) + static_cast<size_t>(classes.count) * sizeof(NodeUnit))),
+                   (sizeof(RadixNode) + as_size(classes.count) * sizeof(NodeUnit))),
       token_memory_(static_cast<size_t>(counts[kPathClass] * classes.page_size_tokens) *
                     sizeof(PrefixToken)) {
-  units_.reserve(static_cast<size_t>(classes.count));
-  for (int c = 0; c < classes.count; ++c) units_.emplace_back(counts[static_cast<size_t>(c)]);
+  units_.reserve(as_size(classes.count));
+  for (int c = 0; c < classes.count; ++c) units_.emplace_back(at(counts, c));
 }
 
 int32_t RadixTree::take(int unit_class) {
@@ -176,7 +177,7 @@ void RadixTree::give_back(const UnitSet& units) {
 
 int32_t RadixTree::blank(int unit_class) const {
   bool has_blank = classes_[unit_class].has_blank();
-  return has_blank ? static_cast<int32_t>(units_of(unit_class).list.total()) : -1;
+  return has_blank ? narrow<int32_t>(units_of(unit_class).list.total()) : -1;
 }
 
 RadixTree::Use RadixTree::use(int unit_class) const {
@@ -194,15 +195,15 @@ RadixNode* RadixTree::new_node() {
     return node;
   }
   // Each node holds a page of the path, so there are no more nodes than such pages.
-  auto index = static_cast<size_t>(nodes_made_++);
-  auto classes = static_cast<size_t>(classes_.count);
+  auto index = as_size(nodes_made_++);
+  auto classes = as_size(classes_.count);
   size_t bytes = sizeof(RadixNode) + classes * sizeof(NodeUnit);
   CHECK((index + 1) * bytes <= node_memory_.size());
   std::byte* place = node_memory_.data() + index * bytes;
   auto* node = new (place) RadixNode;
   node->units = reinterpret_cast<NodeUnit*>(place + sizeof(RadixNode));
   for (size_t c = 0; c < classes; ++c) new (node->units + c) NodeUnit{.node = node};
-  auto page = static_cast<size_t>(classes_.page_size_tokens);
+  auto page = as_size(classes_.page_size_tokens);
   node->tokens = {reinterpret_cast<PrefixToken*>(token_memory_.data()) + index * page, 0};
   node->last_use = leases_;
   return node;
@@ -318,8 +319,7 @@ bool RadixTree::resumable(const RadixNode& node, const UnitCounts& resident) con
   for (int c = 0; c < classes_.count; ++c) {
     const UnitClass& unit_class = classes_[c];
     if (c == kPathClass || !unit_class.decides()) continue;
-    bool there = unit_class.paged() ? node.end - resident[static_cast<size_t>(c)] <=
-                                          unit_class.reach_begin(node.end)
+    bool there = unit_class.paged() ? node.end - at(resident, c) <= unit_class.reach_begin(node.end)
                                     : node.end == 0 || node.units[c].unit >= 0;
     if (!there) return false;
   }
@@ -328,24 +328,23 @@ bool RadixTree::resumable(const RadixNode& node, const UnitCounts& resident) con
 
 PrefixMatch RadixTree::match(RadixNode* root, std::span<const PrefixToken> tokens) const {
   int64_t page = classes_.page_size_tokens;
-  auto limit = static_cast<int64_t>(tokens.size());
+  auto limit = std::ssize(tokens);
   PrefixMatch match{.node = root};
   RadixNode* node = root;
   UnitCounts resident = {};
   while (node->end + page <= limit) {
-    RadixNode* child =
-        child_of(node, tokens.subspan(static_cast<size_t>(node->end), static_cast<size_t>(page)));
+    RadixNode* child = child_of(node, slice(tokens, node->end, page));
     if (child == nullptr) break;
     node = child;
     for (int c = 1; c < classes_.count; ++c) {
-      int64_t& count = resident[static_cast<size_t>(c)];
+      int64_t& count = at(resident, c);
       count = node->units[c].unit >= 0 ? count + page : 0;
     }
     if (resumable(*node, resident)) match.node = node;
   }
   match.deepest = node;
   if (node == match.node && !classes_.needs_snapshots() && node->end < limit) {
-    match_part(tokens.subspan(static_cast<size_t>(node->end)), match);
+    match_part(tokens.subspan(as_size(node->end)), match);
   }
   return match;
 }
@@ -378,7 +377,7 @@ void RadixTree::set_tokens(RadixNode* node, std::span<const PrefixToken> tokens)
   int64_t begin = node->begin();
   std::ranges::copy(tokens, node->tokens.data());
   node->tokens = {node->tokens.data(), tokens.size()};
-  node->end = begin + static_cast<int64_t>(tokens.size());
+  node->end = begin + std::ssize(tokens);
 }
 
 // The node's tokens are set and differ from those of any child of `parent`.
@@ -387,7 +386,7 @@ void RadixTree::insert(RadixNode* parent, RadixNode* node) {
   bool is_new = parent->children.insert(*node).second;
   CHECK(is_new);
   evict_covered_by(node);
-  if (static_cast<int64_t>(node->tokens.size()) < classes_.page_size_tokens) return;
+  if (std::ssize(node->tokens) < classes_.page_size_tokens) return;
   node->hash = hash_page(parent->hash, node->tokens);
   wake(parent, node);
   tell_gained(*node);
@@ -468,9 +467,9 @@ void RadixTree::set_units(Lease& lease, RadixNode* node, UnitSet& units) {
 
 UnitSet RadixTree::publish(Lease& lease, std::span<const PrefixToken> tokens,
                            const UnitSet& units) {
-  CHECK(static_cast<int64_t>(tokens.size()) == classes_.page_size_tokens);
-  bool open = lease.node_->parent != nullptr &&
-              static_cast<int64_t>(lease.node_->tokens.size()) < classes_.page_size_tokens;
+  CHECK(std::ssize(tokens) == classes_.page_size_tokens);
+  bool open =
+      lease.node_->parent != nullptr && std::ssize(lease.node_->tokens) < classes_.page_size_tokens;
   if (open) {
     CHECK(lease.node_->path().unit == units[kPathClass]);
     close_open_page(lease);
@@ -490,7 +489,7 @@ UnitSet RadixTree::publish(Lease& lease, std::span<const PrefixToken> tokens,
 
 bool RadixTree::publish_open(Lease& lease, std::span<const PrefixToken> tokens,
                              const UnitSet& units) {
-  CHECK(!tokens.empty() && static_cast<int64_t>(tokens.size()) < classes_.page_size_tokens);
+  CHECK(!tokens.empty() && std::ssize(tokens) < classes_.page_size_tokens);
   bool open = lease.node_->parent != nullptr && lease.node_->path().unit == units[kPathClass];
   if (open) close_open_page(lease);
   RadixNode* parent = lease.node_;

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "base/signed.h"
 #include "cache/radix_tree.h"
 
 namespace banyan {
@@ -40,7 +41,7 @@ int64_t RadixTree::resumable_at(const RadixNode* node) const {
     UnitCounts resident = {};
     for (int c = 1; c < classes_.count; ++c) {
       bool counts = classes_[c].paged() && classes_[c].decides();
-      if (counts) resident[static_cast<size_t>(c)] = resident_before_end(*node, c);
+      if (counts) at(resident, c) = resident_before_end(*node, c);
     }
     if (resumable(*node, resident)) return node->end;
   }
@@ -55,8 +56,8 @@ void RadixTree::update(PrefixWaiter& waiter) {
 }
 
 void RadixTree::attach_to(PrefixWaiter& waiter, RadixNode* node) {
-  auto page = static_cast<size_t>(classes_.page_size_tokens);
-  std::span<const PrefixToken> rest = waiter.tokens.subspan(static_cast<size_t>(node->end));
+  auto page = as_size(classes_.page_size_tokens);
+  std::span<const PrefixToken> rest = waiter.tokens.subspan(as_size(node->end));
   waiter.node = node;
   waiter.next = rest.size() >= page ? rest.first(page) : std::span<const PrefixToken>();
   node->waiters.insert(waiter);
@@ -74,10 +75,10 @@ void RadixTree::count_waiter(RadixNode* node, int64_t change) {
 }
 
 void RadixTree::attach(RadixNode* root, PrefixWaiter& waiter) {
-  auto page = static_cast<size_t>(classes_.page_size_tokens);
+  auto page = as_size(classes_.page_size_tokens);
   RadixNode* node = root;
-  while (static_cast<size_t>(node->end) + page <= waiter.tokens.size()) {
-    RadixNode* child = child_of(node, waiter.tokens.subspan(static_cast<size_t>(node->end), page));
+  while (as_size(node->end) + page <= waiter.tokens.size()) {
+    RadixNode* child = child_of(node, waiter.tokens.subspan(as_size(node->end), page));
     if (child == nullptr) break;
     node = child;
   }
@@ -120,7 +121,7 @@ void RadixTree::lift_waiters(RadixNode* leaf) {
   auto place = parent->waiters.upper_bound(leaf->tokens, NextPageOrder{});
   leaf->waiters.clear_and_dispose([&](PrefixWaiter* waiter) {
     waiter->node = parent;
-    waiter->next = waiter->tokens.subspan(static_cast<size_t>(parent->end), leaf->tokens.size());
+    waiter->next = waiter->tokens.subspan(as_size(parent->end), leaf->tokens.size());
     parent->waiters.insert_before(place, *waiter);
     update(*waiter);
   });
@@ -137,9 +138,9 @@ void RadixTree::refresh_below(RadixNode* node) {
 // ---- Invariants --------------------------------------------------------------------------------
 
 void RadixTree::check_node(const RadixNode& node) const {
-  bool full = static_cast<int64_t>(node.tokens.size()) == classes_.page_size_tokens;
+  bool full = std::ssize(node.tokens) == classes_.page_size_tokens;
   CHECK(node.path().unit >= 0 && !node.tokens.empty() && (full || node.children.empty()));
-  CHECK(node.end == node.parent->end + static_cast<int64_t>(node.tokens.size()));
+  CHECK(node.end == node.parent->end + std::ssize(node.tokens));
   for (int c = 0; c < classes_.count; ++c) {
     const NodeUnit& unit = node.units[c];
     CHECK(unit.node == &node && unit.pins >= 0);
@@ -176,18 +177,18 @@ UnitCounts RadixTree::check() const {
     const RadixNode* node = to_visit.back();
     to_visit.pop_back();
     for (const RadixNode& child : node->children) to_visit.push_back(&child);
-    waiters += static_cast<int64_t>(node->waiters.size());
+    waiters += std::ssize(node->waiters);
     if (node->parent == nullptr) continue;
     check_node(*node);
     ++nodes;
     for (int c = 0; c < classes_.count; ++c) {
-      held[static_cast<size_t>(c)] += node->units[c].unit >= 0;
-      pinned[static_cast<size_t>(c)] += node->units[c].unit >= 0 && node->units[c].pins > 0;
+      at(held, c) += node->units[c].unit >= 0;
+      at(pinned, c) += node->units[c].unit >= 0 && node->units[c].pins > 0;
     }
   }
   CHECK(nodes == nodes_used_ && nodes == held[kPathClass] && waiters == waiters_of_roots);
   for (int c = 0; c < classes_.count; ++c) {
-    auto i = static_cast<size_t>(c);
+    auto i = as_size(c);
     Use now = use(c);
     CHECK(held[i] == pinned[i] + now.cached && held[i] + now.free <= now.total, "{}: {} of {}",
           describe(classes_[c]), held[i], now.total);

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -60,14 +61,14 @@ std::string describe(const UnitClass& unit_class) {
 
 bool StateClasses::keeps_snapshots() const {
   for (int c = 0; c < count; ++c) {
-    if (classes[static_cast<size_t>(c)].snapshots()) return true;
+    if (classes[as_size(c)].snapshots()) return true;
   }
   return false;
 }
 
 bool StateClasses::needs_snapshots() const {
   for (int c = 0; c < count; ++c) {
-    const UnitClass& unit_class = classes[static_cast<size_t>(c)];
+    const UnitClass& unit_class = classes[as_size(c)];
     if (unit_class.snapshots() && unit_class.decides()) return true;
   }
   return false;
@@ -98,14 +99,14 @@ Result<StateClasses> classify_states(std::span<const StateSpec> specs, int page_
   for (const StateSpec& spec : specs) {
     TRY(check_kept(spec, page_size_tokens));
     UnitClass wanted = class_of(spec);
-    auto known = std::span(classes.classes).first(static_cast<size_t>(classes.count));
+    auto known = std::span(classes.classes).first(as_size(classes.count));
     if (std::ranges::find(known, wanted) == known.end()) {
       if (classes.count == kUnitClassesMax) {
         return unsupported(
             "{}: more than {} classes of state ({} of them windows) are not supported", spec.name,
             kUnitClassesMax, std::ranges::count_if(known, &UnitClass::windowed));
       }
-      classes.classes[static_cast<size_t>(classes.count++)] = wanted;
+      classes.classes[as_size(classes.count++)] = wanted;
     }
     if (wanted.snapshots()) alignment = std::lcm(alignment, spec.alignment_tokens);
     classes.prompt_only |= spec.two_forms;
@@ -119,7 +120,7 @@ Result<StateClasses> classify_states(std::span<const StateSpec> specs, int page_
 UnitCounts unit_bytes(std::span<const StateSpec> specs, const StateClasses& classes) {
   UnitCounts bytes = {};
   for (const StateSpec& spec : specs) {
-    bytes[static_cast<size_t>(find_class(classes, spec))] +=
+    bytes[as_size(find_class(classes, spec))] +=
         static_cast<int64_t>(spec.unit_bytes(classes.page_size_tokens));
   }
   return bytes;

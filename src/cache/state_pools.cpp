@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 
 namespace banyan {
 
@@ -16,8 +17,7 @@ Result<StatePools> StatePools::create(std::vector<StateSpec> specs, int page_siz
     int c = find_class(pools.classes_, spec);
     int64_t entries = pools.units(c) + (pools.classes_[c].has_blank() ? 1 : 0);
     pools.class_of_.push_back(c);
-    pools.pools_.emplace_back(queue,
-                              spec.unit_bytes(page_size_tokens) * static_cast<size_t>(entries));
+    pools.pools_.emplace_back(queue, spec.unit_bytes(page_size_tokens) * as_size(entries));
   }
   pools.specs_ = std::move(specs);
   std::vector<UnitPool> table;
@@ -33,7 +33,7 @@ UnitPool StatePools::unit_pool(StateId id) const {
   int64_t page = page_size_tokens();
   return {.data = pools_[id].data(),
           .unit_class = class_of_[id],
-          .tokens_per_row = paged ? static_cast<int32_t>(spec.tokens_of_row(page)) : 0,
+          .tokens_per_row = paged ? narrow<int32_t>(spec.tokens_of_row(page)) : 0,
           .parts = spec.heads,
           .part_bytes = static_cast<int64_t>(spec.head_bytes(page)),
           .row_bytes = static_cast<int64_t>(spec.row_bytes())};

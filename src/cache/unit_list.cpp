@@ -1,11 +1,12 @@
 #include "cache/unit_list.h"
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 
 UnitList::UnitList(int64_t units) : total_(units) {
-  free_.reserve(static_cast<size_t>(units));
+  free_.reserve(as_size(units));
   for (int64_t unit = units - 1; unit >= 0; --unit) free_.push_back(static_cast<int32_t>(unit));
 }
 

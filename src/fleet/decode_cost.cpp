@@ -24,7 +24,7 @@ Status DecodeSetting::validate() const {
 }
 
 DecodeCost decode_cost(const DecodeShape& shape, const DecodeSetting& setting) {
-  auto rows = static_cast<double>(setting.batch * (1 + setting.draft_tokens));
+  double rows = setting.batch * (1 + setting.draft_tokens);
   double elements = rows * shape.experts_per_token * static_cast<double>(shape.hidden);
   DecodeCost cost = {.dispatch_s = elements * shape.dispatch_bytes / setting.bytes_per_s,
                      .combine_s = elements * shape.combine_bytes / setting.bytes_per_s};

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "base/signed.h"
 #include "router/fleet_view.h"
 
 namespace banyan {
@@ -32,10 +33,9 @@ int64_t ns_of(double seconds) {
 class Simulation {
  public:
   Simulation(const Trace& trace, const FleetSimulation& config)
-      : trace_(trace), config_(config), workers_(static_cast<size_t>(config.workers)) {
+      : trace_(trace), config_(config), workers_(as_size(config.workers)) {
     for (const TraceRequest& request : trace.requests) {
-      output_mean_ +=
-          static_cast<double>(request.output_tokens) / static_cast<double>(trace.requests.size());
+      output_mean_ += static_cast<double>(request.output_tokens) / trace.requests.size();
       for (TokenId block : request.blocks) block_ids_ = std::max(block_ids_, int64_t{block} + 1);
     }
     workers_per_cell_ = (config.workers + config.cells - 1) / config.cells;
@@ -43,7 +43,7 @@ class Simulation {
                      .workers_max = workers_per_cell_,
                      .policy = config.policy,
                      .costs = config.costs};
-    view.classes.page_size_tokens *= static_cast<int>(config.worker.tokens_per_unit);
+    view.classes.page_size_tokens *= narrow<int>(config.worker.tokens_per_unit);
     for (int c = 0; c < config.cells; ++c) cells_.emplace_back(std::make_unique<FleetView>(view));
     for (int w = 0; w < config.workers; ++w) start(w);
   }
@@ -114,7 +114,7 @@ class Simulation {
   double arrival_of(int64_t index) const {
     int64_t in_trace = index / config_.copies;
     auto requests = std::ssize(trace_.requests);
-    double base_s = trace_.requests[static_cast<size_t>(in_trace % requests)].arrival_s;
+    double base_s = at(trace_.requests, in_trace % requests).arrival_s;
     return static_cast<double>(in_trace / requests) * config_.round_s + base_s / config_.speedup;
   }
 
@@ -124,17 +124,15 @@ class Simulation {
     int64_t copy = index % config_.copies, in_trace = index / config_.copies;
     int64_t place = (in_trace + copy * requests / config_.copies) % requests;
     int64_t repetition = in_trace / requests * config_.copies + copy;
-    return {trace_.requests[static_cast<size_t>(place)], repetition * block_ids_};
+    return {at(trace_.requests, place), repetition * block_ids_};
   }
 
   int64_t units_of(int64_t tokens) const {
     return (tokens + config_.worker.tokens_per_unit - 1) / config_.worker.tokens_per_unit;
   }
 
-  Worker& worker(int number) { return workers_[static_cast<size_t>(number)]; }
-  FleetView& view_of(int number) {
-    return *cells_[static_cast<size_t>(number / workers_per_cell_)].view;
-  }
+  Worker& worker(int number) { return at(workers_, number); }
+  FleetView& view_of(int number) { return *at(cells_, number / workers_per_cell_).view; }
   int place_of(int number) const { return number % workers_per_cell_; }
 
   void start(int number);
@@ -186,7 +184,7 @@ void Simulation::start(int number) {
     double life_h = lives / config_.deaths_per_worker_hour;
     events_.push({now_s_ + 3600 * life_h, Kind::kDeath, number, w.life});
   }
-  place_waiting(static_cast<size_t>(number / workers_per_cell_));
+  place_waiting(as_size(number / workers_per_cell_));
 }
 
 // Its streams continue elsewhere, from what their clients have received.
@@ -210,20 +208,20 @@ std::vector<TokenId> Simulation::tokens_of(const Live& live) const {
   int64_t block = std::max<int64_t>(1, trace_.block_tokens / unit);
   std::vector<TokenId> tokens;
   int64_t left = units_of(source.request.prompt_tokens);
-  tokens.reserve(static_cast<size_t>(left + units_of(source.request.output_tokens)));
+  tokens.reserve(as_size(left + units_of(source.request.output_tokens)));
   for (TokenId id : source.request.blocks) {
-    auto own = static_cast<TokenId>((source.first_id + id) % kIdsBegin);
-    tokens.insert(tokens.end(), static_cast<size_t>(std::min(left, block)), own);
+    auto own = narrow<TokenId>((source.first_id + id) % kIdsBegin);
+    tokens.insert(tokens.end(), as_size(std::min(left, block)), own);
     left -= std::min(left, block);
   }
-  auto output = static_cast<TokenId>(kIdsBegin + live.index % kIdsBegin);
-  tokens.insert(tokens.end(), static_cast<size_t>(live.units), output);
+  auto output = narrow<TokenId>(kIdsBegin + live.index % kIdsBegin);
+  tokens.insert(tokens.end(), as_size(live.units), output);
   return tokens;
 }
 
 // The simulated workers' keys are their trees' own hashes.
 void Simulation::find_pages(std::span<const TokenId> tokens) {
-  auto page = static_cast<size_t>(config_.worker.scheduler.classes.page_size_tokens);
+  auto page = as_size(config_.worker.scheduler.classes.page_size_tokens);
   PageHash hash = hash_namespace({});
   pages_.clear();
   for (size_t begin = 0; begin + page < tokens.size(); begin += page) {
@@ -238,7 +236,7 @@ size_t Simulation::cell_for(const PageKey& first) const {
   if (cells_.size() == 1) return 0;
   int64_t all = 0;
   for (const Cell& cell : cells_) all += cell.in_flight;
-  double most = kCellLoadMax * static_cast<double>(all + 1) / static_cast<double>(cells_.size());
+  double most = kCellLoadMax * static_cast<double>(all + 1) / cells_.size();
   size_t best = 0;
   double best_score = -1;
   uint64_t key = 0;
@@ -292,12 +290,12 @@ bool Simulation::dispatch(SequenceId id) {
   if (std::ssize(report_.decision_us) < kDecisionsKept) report_.decision_us.push_back(time.count());
   if (choice.worker < 0) return false;
   view.sent(choice, route, ns_of(now_s_));
-  live.worker = static_cast<int>(live.cell) * workers_per_cell_ + choice.worker;
+  live.worker = narrow<int>(live.cell) * workers_per_cell_ + choice.worker;
   report_.prompt_tokens += route.prompt_tokens;
   Worker& w = worker(live.worker);
   w.requests.insert(id);
   int64_t units = units_of(request.prompt_tokens) + units_of(request.output_tokens);
-  auto output = static_cast<TokenId>(kIdsBegin + live.index % kIdsBegin);
+  auto output = narrow<TokenId>(kIdsBegin + live.index % kIdsBegin);
   w.engine->submit({.id = id, .tokens = std::move(tokens), .tokens_max = units, .output = output});
   if (!w.engine->steps()) step(live.worker);
   return true;
@@ -321,7 +319,7 @@ void Simulation::end_step(int number) {
   engine.end_step([&](SequenceId id, bool last) { note_token(id, last); });
   step(number);
   publish(number, !engine.steps());
-  place_waiting(static_cast<size_t>(number / workers_per_cell_));
+  place_waiting(as_size(number / workers_per_cell_));
 }
 
 void Simulation::note_token(SequenceId id, bool last) {

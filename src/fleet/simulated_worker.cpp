@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -38,7 +39,7 @@ double SimulatedWorker::begin_step() {
     (decodes ? decode_rows : prompt_rows) += span.count;
   }
   int64_t unit = config_.tokens_per_unit;
-  auto further_steps = static_cast<double>(decode_rows > 0 ? unit - 1 : 0);
+  double further_steps = decode_rows > 0 ? unit - 1 : 0;
   return further_steps * config_.times.step_s +
          config_.times.seconds(unit * prompt_rows, unit * decode_rows);
 }

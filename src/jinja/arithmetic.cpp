@@ -132,16 +132,16 @@ Result<int64_t> repeated_size(Runtime& rt, int64_t size, int64_t count, int64_t 
 Result<Value> repeat(Runtime& rt, const Value& value, int64_t count) {
   if (value.is_string()) {
     std::string_view text = value.text();
-    int64_t size = TRY(repeated_size(rt, static_cast<int64_t>(text.size()), count, 64));
+    int64_t size = TRY(repeated_size(rt, std::ssize(text), count, 64));
     std::string out;
     out.reserve(static_cast<size_t>(size));
-    while (static_cast<int64_t>(out.size()) < size) out += text;
+    while (std::ssize(out) < size) out += text;
     return make_string(rt, out, value.safe());
   }
   int64_t size = TRY(repeated_size(rt, value.items->size, count, 4));
   std::vector<Value> all;
   all.reserve(static_cast<size_t>(size));
-  while (static_cast<int64_t>(all.size()) < size) {
+  while (std::ssize(all) < size) {
     all.insert(all.end(), value.elements().begin(), value.elements().end());
   }
   return make_list(rt, all, value.kind);

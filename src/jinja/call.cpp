@@ -33,7 +33,7 @@ Result<Value> call_builtin(Runtime& rt, const Builtin& builtin, const Value& sel
   std::string_view names = builtin.parameters;
   bool positional_only = names.starts_with('/');
   if (positional_only) names.remove_prefix(1);
-  auto count = static_cast<size_t>(count_names(names));
+  size_t count = count_names(names);
   if (args.positional.size() > count) {
     return invalid_argument("{}() takes at most {} arguments ({} given)", builtin.name, count,
                             args.positional.size());
@@ -177,8 +177,8 @@ Status Interpreter::bind_macro(const Macro& macro, const Args& args, Scope& scop
 Result<Value> Interpreter::call_macro(const Macro& macro, const Args& args) {
   Nested nested(rt_);
   TRY(rt_.check_depth());
-  const auto parameters = static_cast<int64_t>(macro.definition->parameters.size());
-  const auto keywords = static_cast<int64_t>(args.keywords.size());
+  const auto parameters = std::ssize(macro.definition->parameters);
+  const auto keywords = std::ssize(args.keywords);
   TRY(rt_.charge(parameters * (parameters + keywords) / 8 + keywords + 1));
   Scope* scope = new_scope(macro.closure);
   TRY(bind_macro(macro, args, *scope));

@@ -93,7 +93,7 @@ Result<Interpreter::Evaluated> Interpreter::evaluate_arguments(const Expr& expr,
   for (const Expr* item : expr.items) result.positional.push_back(TRY(evaluate(*item, scope)));
   if (expr.star != nullptr) {
     auto more = TRY(iterate(rt_, TRY(evaluate(*expr.star, scope))));
-    TRY(rt_.charge(static_cast<int64_t>(more.size())));
+    TRY(rt_.charge(std::ssize(more)));
     result.positional.insert(result.positional.end(), more.begin(), more.end());
   }
   for (const NamedExpr& keyword : expr.keywords) {

@@ -243,7 +243,7 @@ Result<Value> make_list(Runtime& rt, std::span<const Value> items, Kind kind) {
   auto* data = rt.heap.make<Value>(items.size());
   std::copy(items.begin(), items.end(), data);
   auto* list = rt.heap.make<Items>();
-  *list = {data, static_cast<int64_t>(items.size())};
+  *list = {data, std::ssize(items)};
   Value value{.kind = kind, .integer = 0};
   value.items = list;
   return value;

@@ -63,13 +63,13 @@ Result<std::string> Interpreter::render(const Json& variables) {
       *function = {global, Value{}};
       Value value{.kind = Kind::kFunction, .integer = 0};
       value.function = function;
-      globals_[static_cast<size_t>(symbol)] = value;
+      globals_[symbol] = value;
     }
   }
   for (const auto& [name, json] : variables.items()) {
     auto found = ast_.symbols.find(name);
     if (found == ast_.symbols.end()) continue;
-    globals_[static_cast<size_t>(found->second)] = TRY(import_json(json));
+    globals_[found->second] = TRY(import_json(json));
   }
   std::string text;
   out_ = &text;
@@ -87,12 +87,12 @@ Value Interpreter::find(Symbol symbol, const Scope& scope, int64_t& seen) const 
     }
     seen += at->count + 1;
   }
-  return globals_[static_cast<size_t>(symbol)];
+  return globals_[symbol];
 }
 
 void Interpreter::store(Symbol symbol, const Value& value, Scope& scope) {
   if (&scope == &root_) {
-    globals_[static_cast<size_t>(symbol)] = value;
+    globals_[symbol] = value;
     return;
   }
   for (int32_t i = 0; i < scope.count; ++i) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/signed.h"
 #include "jinja/loop.h"
 #include "jinja/runtime.h"
 
@@ -129,7 +130,7 @@ Result<Value> slice_string(Runtime& rt, const Value& value, const Slice& slice) 
   std::span<const Value> all = TRY(iterate(rt, value));
   std::string out;
   for (int64_t i = 0; i < slice.size; ++i) {
-    out += all[static_cast<size_t>(slice.start + i * slice.step)].text();
+    out += all[slice.start + i * slice.step].text();
   }
   return make_string(rt, out, value.safe());
 }
@@ -218,7 +219,7 @@ Result<Value> get_slice(Runtime& rt, const Value& value, const Value& start, con
   TRY(rt.charge(slice.size));
   std::vector<Value> picked;
   for (int64_t i = 0; i < slice.size; ++i) {
-    picked.push_back(all[static_cast<size_t>(slice.start + i * slice.step)]);
+    picked.push_back(all[slice.start + i * slice.step]);
   }
   return make_list(rt, picked, value.kind);
 }

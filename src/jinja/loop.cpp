@@ -56,7 +56,7 @@ Result<int64_t> loop_length(Runtime& rt, Loop& loop) {
     loop.filtered = false;
     loop.has_after = false;
   }
-  return static_cast<int64_t>(loop.source.size());
+  return std::ssize(loop.source);
 }
 
 Result<Value> loop_attribute(Runtime& rt, Loop& loop, std::string_view name) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/signed.h"
 #include "jinja/library/unicode.h"
 #include "jinja/loop.h"
 #include "jinja/runtime.h"
@@ -27,7 +28,7 @@ const String* ascii_character(char c) {
 
 Result<std::span<const Value>> characters(Runtime& rt, const Value& value) {
   std::string_view rest = value.text();
-  TRY(rt.charge(static_cast<int64_t>(rest.size())));
+  TRY(rt.charge(std::ssize(rest)));
   auto count = static_cast<size_t>(TRY(string_length(rt, value)));
   Value* items = rt.heap.make<Value>(count);
   for (size_t i = 0; i < count && !rest.empty(); ++i) {
@@ -43,7 +44,7 @@ Result<std::span<const Value>> characters(Runtime& rt, const Value& value) {
 }
 
 Result<std::span<const Value>> view_items(Runtime& rt, const Dict& dict, View::What what) {
-  auto count = static_cast<size_t>(dict.size);
+  size_t count = dict.size;
   TRY(rt.charge(dict.size + 1));
   Value* items = rt.heap.make<Value>(count);
   for (size_t i = 0; i < count; ++i) {
@@ -267,7 +268,7 @@ Result<int64_t> length(Runtime& rt, const Value& value) {
     case Kind::kRange:
       return value.range->size;
     case Kind::kLoop:
-      return static_cast<int64_t>(value.loop->source.size());
+      return std::ssize(value.loop->source);
     default:
       return invalid_argument("object of type '{}' has no len()", type_name(value));
   }
@@ -276,7 +277,7 @@ Result<int64_t> length(Runtime& rt, const Value& value) {
 Result<Value> substring(Runtime& rt, const Value& value, int64_t begin, int64_t end) {
   std::string_view text = value.text();
   auto first = static_cast<size_t>(begin), size = static_cast<size_t>(end - begin);
-  if (TRY(string_length(rt, value)) != static_cast<int64_t>(text.size())) {
+  if (TRY(string_length(rt, value)) != std::ssize(text)) {
     TRY(rt.charge_bytes(text.size()));
     first = byte_offset(text, begin);
     size = byte_offset(text.substr(first), end - begin);

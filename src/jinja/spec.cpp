@@ -105,7 +105,7 @@ Status group_number(Runtime& rt, const Spec& spec, size_t prefix_size, size_t si
   if (end == std::string::npos) end = digits.size();
   std::string whole = digits.substr(0, end);
   std::string rest = digits.substr(end);
-  auto width = static_cast<size_t>(spec.width);
+  size_t width = spec.width;
   if (spec.align == '=' && spec.fill == "0" && width > prefix_size + rest.size()) {
     TRY(rt.charge_bytes(width));
     size_t room = width - prefix_size - rest.size();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/signed.h"
 #include "base/threads/task_thread.h"
 #include "llm/engine_thread.h"
 #include "llm/generation_builder.h"
@@ -54,7 +55,7 @@ class AsyncLlm::Impl {
       : llm(llm),
         in_flight_max_(std::max(llm.config().queued_max, 1)),
         engine_(llm.engine(),
-                {.submissions_waiting_max = static_cast<size_t>(in_flight_max_) + 1,
+                {.submissions_waiting_max = as_size(in_flight_max_) + 1,
                  .post = [this](TaskThread::Task task) { delivery_.post(std::move(task)); }}) {
     holds_->thread = &engine_;
   }

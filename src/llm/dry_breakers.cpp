@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -23,7 +25,7 @@ class BreakerFinder {
 
   void add(std::string_view breaker) {
     for (TokenId id = 0; id < tokenizer_.vocab_size(); ++id) {
-      std::string_view text = texts_[static_cast<size_t>(id)];
+      std::string_view text = texts_[as_size(id)];
       if (text.find(breaker) != text.npos) {
         add_tail(id, {});
         continue;

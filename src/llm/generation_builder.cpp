@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace banyan {
 namespace {
 
@@ -41,6 +43,7 @@ std::string GenerationBuilder::cancel() {
 }
 
 Result<Generation> GenerationBuilder::finish() {
+  CHECK(stream_.done(), "the generation is not finished");
   if (stream_.finish() == FinishReason::kError) return std::unexpected(stream_.error());
   generation_.finish = stream_.finish();
   generation_.matched_stop_text = stream_.matched_text();
@@ -54,7 +57,7 @@ void GenerationBuilder::write_times() {
   auto seconds = [](Clock::time_point from, Clock::time_point to) {
     return std::chrono::duration<double>(to - from).count();
   };
-  auto tokens = static_cast<double>(generation_.output_ids.size());
+  double tokens = generation_.output_ids.size();
   if (tokens == 0) return;
   generation_.ttft_s = seconds(begin_, first_token_);
   generation_.prefill_tokens_per_s =

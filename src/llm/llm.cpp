@@ -10,11 +10,13 @@
 #include <mutex>
 #include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/gguf.h"
 #include "base/json.h"
 #include "base/quote.h"
+#include "base/signed.h"
 #include "grammar/compiler.h"
 #include "llm/chat_prompt.h"
 #include "llm/chat_template_cache.h"
@@ -171,13 +173,13 @@ Status Llm::Impl::check_engine(std::string_view what) const {
 }
 
 Status Llm::Impl::check(const GenerationOptions& options) const {
-  if (static_cast<int>(options.stop.size()) > config.stop_strings_max) {
+  if (narrow<int>(options.stop.size()) > config.stop_strings_max) {
     return invalid_argument("{} stop strings, the limit is {}", options.stop.size(),
                             config.stop_strings_max);
   }
   for (const std::string& stop : options.stop) {
     if (stop.empty()) return invalid_argument("a stop string is empty");
-    if (static_cast<int>(stop.size()) > config.stop_string_bytes_max) {
+    if (narrow<int>(stop.size()) > config.stop_string_bytes_max) {
       return invalid_argument("a stop string has {} bytes, the limit is {}", stop.size(),
                               config.stop_string_bytes_max);
     }
@@ -191,7 +193,7 @@ Status Llm::Impl::check(const GenerationOptions& options) const {
 Status Llm::Impl::check_dry(const SamplingParams& sampling) const {
   if (!sampling.dry_sequence_breakers) return {};
   const std::vector<std::string>& breakers = *sampling.dry_sequence_breakers;
-  if (static_cast<int>(breakers.size()) > config.stop_strings_max) {
+  if (narrow<int>(breakers.size()) > config.stop_strings_max) {
     return invalid_argument("dry_sequence_breakers has {} strings, the limit is {}",
                             breakers.size(), config.stop_strings_max);
   }
@@ -278,7 +280,7 @@ GrammarCompiler& Llm::Impl::compiler() const {
     auto ids = tokenizer->encode(text, {.add_special_tokens = false, .parse_special = false});
     return ids ? *std::move(ids) : std::vector<TokenId>();
   };
-  auto vocabulary = TokenVocabulary::make(*tokenizer, eos_ids_, static_cast<int>(info.vocabulary));
+  auto vocabulary = TokenVocabulary::make(*tokenizer, eos_ids_, narrow<int>(info.vocabulary));
   compiler_ = std::make_unique<GrammarCompiler>(std::move(vocabulary), std::move(tokenize),
                                                 GrammarCompiler::Options{});
   made_compiler_ = compiler_.get();
@@ -341,7 +343,7 @@ Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<Tok
   TRY(engine->submit({.prompt = ids, .options = {.max_new_tokens = 0, .prompt_logprobs_begin = 0}},
                      [&](const TokenEvent& event) {
                        if (event.has_token) {
-                         logprobs[static_cast<size_t>(event.position)] = event.logprob;
+                         at(logprobs, event.position) = event.logprob;
                        }
                        if (event.finish == FinishReason::kError) error = event.error;
                        done = event.finish != FinishReason::kNone;
@@ -421,6 +423,7 @@ const EngineConfig& Llm::config() const {
   return impl_->config;
 }
 Engine& Llm::engine() {
+  CHECK(impl_->engine, "the model was loaded without an engine");
   return *impl_->engine;
 }
 const EngineInfo& Llm::info() const {

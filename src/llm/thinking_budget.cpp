@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "base/space.h"
 #include "llm/messages/marks.h"
 
@@ -82,7 +83,7 @@ void ThinkingBudget::fill_mask(std::span<uint32_t> mask) {
     if (vocabulary_ % 32 != 0) mask.back() = (1u << (vocabulary_ % 32)) - 1;
   }
   if (!ends_now()) return;
-  auto token = static_cast<size_t>(rules_->ending[state_.forced]);
+  auto token = as_size(rules_->ending[state_.forced]);
   uint32_t bit = 1u << (token % 32);
   if (token / 32 >= mask.size() || (mask[token / 32] & bit) == 0) return;
   std::ranges::fill(mask, 0u);
@@ -148,7 +149,7 @@ void ThinkingBudget::rollback(int tokens) {
   CHECK(tokens >= 0 && static_cast<size_t>(tokens) <= before_.size());
   if (inner_) inner_->rollback(tokens);
   if (tokens == 0) return;
-  size_t left = before_.size() - static_cast<size_t>(tokens);
+  size_t left = before_.size() - as_size(tokens);
   state_ = std::move(before_[left]);
   before_.resize(left);
 }

@@ -1,5 +1,7 @@
 #include "nn/block_index.h"
 
+#include "base/check.h"
+
 namespace banyan {
 
 BlockIndex::BlockIndex(Builder b, const BlockIndexConfig& c, int64_t hidden, int64_t heads,
@@ -12,7 +14,10 @@ BlockIndex::BlockIndex(Builder b, const BlockIndexConfig& c, int64_t hidden, int
       query_norm_(b / "index_q_norm", c.dim, eps, norm_weight),
       key_norm_(b / "index_k_norm", c.dim, eps, norm_weight),
       keys_(b.state(
-          {.name = "index_keys", .dtype = b.index_dtype(), .width = c.dim, .index = true})) {}
+          {.name = "index_keys", .dtype = b.index_dtype(), .width = c.dim, .index = true})) {
+  CHECK(c.block_tokens > 0 && c.local_blocks <= c.top_k, "blocks of {}, {} local of {}",
+        c.block_tokens, c.local_blocks, c.top_k);
+}
 
 Tensor BlockIndex::operator()(Step& s, Tensor x, const Rotation& rotation, Tensor q, StateId k,
                               StateId v, const AttentionShape& shape) const {

@@ -1,5 +1,7 @@
 #include "nn/gated_conv.h"
 
+#include "base/check.h"
+
 namespace banyan {
 
 GatedConv::GatedConv(Builder b, const GatedConvConfig& c, int64_t units)
@@ -7,7 +9,9 @@ GatedConv::GatedConv(Builder b, const GatedConvConfig& c, int64_t units)
              c.hidden, c.bias),
       conv_(b, {{"conv", c.hidden, Shard::rows(units)}},
             {.taps = c.taps, .bias = c.bias, .silu = false}),
-      output_(b, {{"out_proj", c.hidden, Shard::columns(units)}}, c.hidden, c.bias) {}
+      output_(b, {{"out_proj", c.hidden, Shard::columns(units)}}, c.hidden, c.bias) {
+  CHECK(units > 0 && c.hidden % units == 0, "{} channels in {} units", c.hidden, units);
+}
 
 Tensor GatedConv::operator()(Step& s, Tensor x) const {
   Tensor bcx = input_(s, x);  // [T, 3 channels]

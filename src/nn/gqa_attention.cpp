@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -64,7 +65,7 @@ StateSpec key_sums_of(const Builder& b, const GqaConfig& c) {
           .dtype = DType::kF32,
           .heads = b.part(c.kv_heads).count,
           .width = c.head_dim,
-          .tokens_per_row = static_cast<int>(c.moba->block_tokens),
+          .tokens_per_row = narrow<int>(c.moba->block_tokens),
           .index = true};
 }
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "base/check.h"
+
 namespace banyan {
 namespace {
 
@@ -49,6 +51,8 @@ KdaAttention::KdaAttention(Builder b, const KdaConfig& c)
       unit_(b, c.head_dim),
       output_norm_(b / "o_norm", c.head_dim, c.eps),
       output_(make_output(b, c)) {
+  CHECK(c.heads > 0 && c.head_dim > 0 && c.chunk_tokens > 0, "{} heads of {}, chunks of {}",
+        c.heads, c.head_dim, c.chunk_tokens);
   if (c.low_rank_gates) {
     using Parts = std::initializer_list<MatrixPart>;
     Shard shard = Shard::rows(c.heads);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/check.h"
 #include "base/signed.h"
 
 namespace banyan {
@@ -12,9 +13,8 @@ namespace {
 // next lower power of two, then every second slope of the next higher one.
 double alibi_slope(int64_t head, int64_t heads) {
   auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
-  auto exponent =
-      head < below ? static_cast<double>(head + 1) / static_cast<double>(below)
-                   : static_cast<double>(2 * (head - below) + 1) / static_cast<double>(2 * below);
+  auto exponent = head < below ? static_cast<double>(head + 1) / below
+                               : static_cast<double>(2 * (head - below) + 1) / (2 * below);
   return std::exp2(-8 * exponent);
 }
 
@@ -36,7 +36,7 @@ Linear qkv_gate_of(Builder b, const LightningConfig& c) {
 }  // namespace
 
 std::vector<float> lightning_log_decays(int64_t heads, int64_t layer, int64_t layers) {
-  double depth = layers > 1 ? static_cast<double>(layer - 1) / static_cast<double>(layers - 1) : 0;
+  double depth = layers > 1 ? static_cast<double>(layer - 1) / (layers - 1) : 0;
   std::vector<float> log_decays;
   for (int64_t head = 0; head < heads; ++head) {
     log_decays.push_back(static_cast<float>(-alibi_slope(head, heads) * (1 - depth + 1e-5)));
@@ -57,7 +57,11 @@ LightningAttention::LightningAttention(Builder b, const LightningConfig& c)
       output_norm_(b / "g_norm", c.heads * c.head_dim, c.norm_groups, c.eps),
       output_(b, {{"dense", c.hidden, Shard::columns(c.heads)}}, c.heads * c.head_dim, false),
       log_decays_(log_decays_of(b, c)),
-      state_(recurrent_state(b, shape_, c.chunk_tokens, 0)) {}
+      state_(recurrent_state(b, shape_, c.chunk_tokens, 0)) {
+  CHECK(c.layer >= 0 && c.layer < c.layers, "{} of {}", c.layer, c.layers);
+  CHECK(c.heads * c.head_dim % c.norm_groups == 0, "{} heads of {} in {} groups", c.heads,
+        c.head_dim, c.norm_groups);
+}
 
 Tensor LightningAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
   int64_t width = shape_.heads * shape_.key_dim;

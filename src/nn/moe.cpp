@@ -13,9 +13,9 @@ namespace {
 // The expected share of a token's choices that fall on experts with weights: all of them, unless
 // there are identity experts. Assumes balanced routing.
 TokenShare share_of(const RouterShape& r) {
-  auto experts = static_cast<double>(r.experts);
-  auto chosen = static_cast<double>(r.top_k);
-  auto all = static_cast<double>(r.experts + r.identity_experts);
+  double experts = r.experts;
+  double chosen = r.top_k;
+  double all = r.experts + r.identity_experts;
   double max = std::min(chosen, experts) / experts;
   double min = std::max(chosen - static_cast<double>(r.identity_experts), 0.0) / experts;
   return {.mean = chosen / all, .min = min, .max = max};

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -63,10 +64,9 @@ NsaAttention::NsaAttention(Builder b, const NsaConfig& c)
                   {.reach = StateReach::kWindow,
                    .window_tokens = c.shape.pool_tokens,
                    .dtype = b.page_dtype()})),
-      pooled_(states(b, "pooled",
-                     {.dtype = DType::kF32,
-                      .tokens_per_row = static_cast<int>(c.shape.stride),
-                      .index = true})),
+      pooled_(states(
+          b, "pooled",
+          {.dtype = DType::kF32, .tokens_per_row = narrow<int>(c.shape.stride), .index = true})),
       selected_(states(b, "selected", {.dtype = b.page_dtype()})),
       window_(states(b, "window",
                      {.reach = StateReach::kWindow,

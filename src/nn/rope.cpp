@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/check.h"
 #include "base/signed.h"
 
 namespace banyan {
@@ -52,9 +53,10 @@ void apply_yarn(std::vector<float>& frequencies, const RopeConfig& c) {
 }  // namespace
 
 std::vector<float> inverse_frequencies(const RopeConfig& c) {
+  CHECK(c.rotary_dim % 2 == 0, "{}", c.rotary_dim);
   std::vector<float> frequencies = filled(c.rotary_dim / 2, 0.0f);
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    double exponent = static_cast<double>(2 * i) / static_cast<double>(c.rotary_dim);
+    double exponent = static_cast<double>(2 * i) / c.rotary_dim;
     frequencies[i] = static_cast<float>(1 / std::pow(c.theta, exponent));
   }
   switch (c.type) {
@@ -70,7 +72,7 @@ std::vector<float> inverse_frequencies(const RopeConfig& c) {
       apply_yarn(frequencies, c);
       break;
     case RopeType::kProportional: {
-      auto turning = static_cast<size_t>(c.proportion * static_cast<double>(c.rotary_dim) / 2);
+      auto turning = as_size(c.proportion * static_cast<double>(c.rotary_dim) / 2);
       for (size_t i = turning; i < frequencies.size(); ++i) frequencies[i] = 0;
       break;
     }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/signed.h"
 
 namespace banyan {
@@ -58,6 +59,7 @@ ShortConv::ShortConv(Builder b, std::initializer_list<MatrixPart> parts, const S
       state_(slot_state(
           b, {.name = "convolution", .heads = c.taps - 1, .width = convolution_.weight.dim(1)},
           convolution_.weight.dim(1))) {
+  CHECK(parts.size() > 0 && c.taps > 1, "{} parts, {} taps", parts.size(), c.taps);
   if (c.bias) convolution_.bias = b.vector(parts, "bias", 0);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/check.h"
 #include "ops/attention.h"
 
 namespace banyan {
@@ -33,7 +34,9 @@ TokenIndex::TokenIndex(Builder b, const TokenIndexConfig& c, int64_t hidden, int
                      .dtype = b.index_dtype(),
                      .width = c.dim,
                      .index = true,
-                     .two_forms = two_forms})) {}
+                     .two_forms = two_forms})) {
+  CHECK(c.heads > 0 && c.dim > 0 && c.top_k > 0, "{} heads of {}, top {}", c.heads, c.dim, c.top_k);
+}
 
 // Rotates the first columns of each head, as many as the rotation has.
 Tensor TokenIndex::turned(Step& s, Tensor x, const Rotation& rotation) const {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -44,7 +45,7 @@ class PieceLaunches {
 // treated as a sequence of its own. If chunks start inside pages, each row gets a window that ends
 // at the start of its chunk.
 void attend_in_chunks(Step& s, const AttentionArgs& args, int64_t chunk_tokens) {
-  auto chunk = static_cast<int32_t>(chunk_tokens), page = static_cast<int32_t>(args.page_size);
+  auto chunk = narrow<int32_t>(chunk_tokens), page = narrow<int32_t>(args.page_size);
   bool whole_pages = chunk % page == 0;
   PieceLaunches launches(s, args);
   for (SpanArgs rest : s.inputs.spans.host) {

@@ -33,7 +33,7 @@ Status check_capture(const Batch& b, const UnitTable& slots, const Capture& capt
   if (capture.span < 0 || capture.span >= std::ssize(b.spans)) {
     return invalid_argument("batch: a capture of span {} of {}", capture.span, b.spans.size());
   }
-  auto index = static_cast<size_t>(capture.span);
+  auto index = as_size(capture.span);
   const SpanArgs& span = b.spans[index];
   DraftRows drafts = b.drafts.empty() ? DraftRows() : b.drafts[index];
   int32_t row = capture.position - span.first_position;

@@ -99,11 +99,11 @@ class ExpansionRounds {
  private:
   void add(const SpanArgs& span, int64_t keys, ExpansionRound& round) const {
     auto i = round.count++;
-    auto begin = static_cast<int32_t>(begin_), count = static_cast<int32_t>(keys);
+    auto begin = narrow<int32_t>(begin_), count = narrow<int32_t>(keys);
     // Position `begin` is at the start of an expanded page.
-    auto page = static_cast<int32_t>(round.pages - begin_ / kExpandedPage);
-    round.latents[i] = {static_cast<int32_t>(round.keys), count, begin, span.page_begin};
-    round.pages_of[i] = {static_cast<int32_t>(round.keys), count, begin, page};
+    auto page = narrow<int32_t>(round.pages - begin_ / kExpandedPage);
+    round.latents[i] = {narrow<int32_t>(round.keys), count, begin, span.page_begin};
+    round.pages_of[i] = {narrow<int32_t>(round.keys), count, begin, page};
     round.queries[i] = span;
     round.queries[i].page_begin = page;
     round.blocks[i] = {begin, begin + count};

@@ -13,7 +13,7 @@ namespace {
 float* gather_all(Step& s, Tensor x, std::span<const int64_t> sizes) {
   int64_t total = 0, begin = 0;
   for (size_t r = 0; r < sizes.size(); ++r) {
-    if (static_cast<int>(r) == s.comm.rank().index) begin = total;
+    if (narrow<int>(r) == s.comm.rank().index) begin = total;
     total += sizes[r];
   }
   auto* all = s.arena.allocate_array<float>(total);
@@ -38,7 +38,7 @@ void divide_ids(std::span<const int32_t> ids, int64_t unit, int64_t units, Rank 
     int64_t begin = next;
     for (size_t i = 0; i < ids.size(); ++i) {
       if (!range.has(ids[i] / unit)) continue;
-      owned.places[i] = static_cast<int32_t>(next++);
+      owned.places[i] = narrow<int32_t>(next++);
       if (r != rank.index) continue;
       owned.own[own_count++] = static_cast<int32_t>(ids[i] - range.begin * unit);
     }

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "tier/breaker.h"
 #include "tier/disk/disk_folder.h"
 #include "tier/queued_store.h"
@@ -137,8 +138,7 @@ FileStore::Ended FileStore::read_now(int worker, const TierJob& job) {
     count(absent ? 0 : file.error());
     return {absent ? TierOutcome::kAbsent : TierOutcome::kFailed};
   }
-  RecordEnd end = io_[static_cast<size_t>(worker)].read(**file, 0, shape_of(job.record.key),
-                                                        job.record, job.pieces);
+  RecordEnd end = at(io_, worker).read(**file, 0, shape_of(job.record.key), job.record, job.pieces);
   // ESTALE: another machine removed the file.
   if (end.error == ESTALE) end = {.outcome = TierOutcome::kAbsent, .bytes = end.bytes};
   count(end.error);
@@ -160,8 +160,8 @@ int FileStore::write_file(int worker, const TierJob& job, const std::string& pat
   std::string temporary = fmt::format("{}/new-{}-{}", own_, writer_, written_++);
   auto file = storage_.open(temporary, {.write = true, .create = true, .exclusive = true});
   if (!file) return file.error();
-  RecordEnd end = io_[static_cast<size_t>(worker)].write(**file, 0, shape_of(job.record.key),
-                                                         job.record, job.pieces, written_);
+  RecordEnd end =
+      at(io_, worker).write(**file, 0, shape_of(job.record.key), job.record, job.pieces, written_);
   bytes = end.bytes;
   int error = end.error;
   // NFS reports failed writes here.

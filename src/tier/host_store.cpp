@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/signed.h"
 #include "tier/disk/slot_table.h"
 
 namespace banyan {
@@ -102,15 +103,15 @@ HostStore::HostStore(const DeviceQueue& queue, const HostUnits& units,
   for (size_t c = 0; c < static_cast<size_t>(classes_.count); ++c) {
     if (units.bytes[c] == 0 || units.slots[c] == 0) continue;
     Slots& slots = slots_[c];
-    slots.unit_bytes = static_cast<size_t>(units.bytes[c]);
-    slots.memory = HostBlock(queue, slots.unit_bytes * static_cast<size_t>(units.slots[c]));
+    slots.unit_bytes = as_size(units.bytes[c]);
+    slots.memory = HostBlock(queue, slots.unit_bytes * as_size(units.slots[c]));
     slots.table.grow(units.slots[c], false);
-    slots.below.resize(static_cast<size_t>(units.slots[c]));
+    slots.below.resize(as_size(units.slots[c]));
   }
 }
 
 HostStore::Slots* HostStore::slots_of(int unit_class) {
-  Slots& slots = slots_[static_cast<size_t>(unit_class)];
+  Slots& slots = at(slots_, unit_class);
   return slots.unit_bytes == 0 ? nullptr : &slots;
 }
 
@@ -182,7 +183,7 @@ void HostStore::upload(const TierJob& job, uint32_t slot, TierDone& done) {
     queue_.upload(piece.data, from, piece.bytes);
     from += piece.bytes;
   }
-  auto bytes = static_cast<int64_t>(slots_of(job.record.key.unit_class)->unit_bytes);
+  int64_t bytes = slots_of(job.record.key.unit_class)->unit_bytes;
   done.work[0] = {.done = true, .bytes = bytes, .seconds = seconds_since(begin)};
 }
 
@@ -272,7 +273,7 @@ void HostStore::advance() {
       continue;
     }
     put(copy.job.record, copy.slot, false);
-    auto bytes = static_cast<int64_t>(slots_of(copy.job.record.key.unit_class)->unit_bytes);
+    int64_t bytes = slots_of(copy.job.record.key.unit_class)->unit_bytes;
     TierDone done{.id = copy.job.id, .operation = TierOperation::kWrite};
     done.work[0] = {.done = true, .bytes = bytes, .seconds = seconds_since(copy.begun)};
     done_.push_back(std::move(done));
@@ -303,8 +304,7 @@ void HostStore::take_below(TierDone& ended) {
     done.found = std::move(below.found);
     bool knows = ended.outcome == TierOutcome::kDone && ended.found.size() == below.missing.size();
     for (size_t i = 0; knows && i < below.missing.size(); ++i) {
-      if (ended.found[i] != 0)
-        done.found[below.missing[i]] = static_cast<uint8_t>(ended.found[i] + 1);
+      if (ended.found[i] != 0) done.found[below.missing[i]] = narrow<uint8_t>(ended.found[i] + 1);
     }
     done.outcome = TierOutcome::kDone;
     done.work[0].done = true;
@@ -368,7 +368,7 @@ void HostStore::clear() {
 TierStats HostStore::stats() const {
   TierStats stats{.health = TierHealth::kOn, .evicted_units = evicted_};
   for (size_t c = 0; c < slots_.size(); ++c) {
-    auto bytes = static_cast<int64_t>(slots_[c].unit_bytes);
+    int64_t bytes = slots_[c].unit_bytes;
     stats.units[c] = slots_[c].table.live();
     stats.bytes[c] = stats.units[c] * bytes;
     stats.capacity_bytes += slots_[c].table.size() * bytes;

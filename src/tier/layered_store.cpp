@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -34,9 +35,7 @@ class LayeredStore final : public TierStore {
 
   std::string_view name() const override { return name_; }
   int layers() const override { return 2; }
-  const TierStore& layer(int number) const override {
-    return *stores_[static_cast<size_t>(number)];
-  }
+  const TierStore& layer(int number) const override { return *at(stores_, number); }
 
   void find(uint64_t id, std::span<const TierKey> keys) override;
   void read(const TierJob& job) override;
@@ -124,7 +123,7 @@ void LayeredStore::write(const TierJob& job) {
 void LayeredStore::take_done(std::vector<TierDone>& done) {
   done.clear();
   for (int layer : {kLocal, kShared}) {
-    stores_[static_cast<size_t>(layer)]->take_done(taken_);
+    at(stores_, layer)->take_done(taken_);
     for (TierDone& each : taken_) take(layer, each, done);
   }
   if (impatient_ == 0) return;
@@ -138,8 +137,8 @@ void LayeredStore::take(int layer, TierDone& done, std::vector<TierDone>& ended)
   auto found = jobs_.find(done.id);
   CHECK(found != jobs_.end(), "an answer to nothing");
   Job& job = found->second;
-  --waiting_[static_cast<size_t>(layer)];
-  job.done.work[static_cast<size_t>(layer)] = done.work[0];
+  --at(waiting_, layer);
+  at(job.done.work, layer) = done.work[0];
   bool over = true;
   switch (done.operation) {
     case TierOperation::kFind:

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -93,7 +94,7 @@ int64_t RecordHeader::bytes() const {
 RecordShape record_shape(const TierConfig& config, const TierStates& states, int unit_class) {
   RecordShape shape{.unit_class = unit_class,
                     .page_tokens = states.classes.page_size_tokens,
-                    .payload_bytes = states.unit_bytes[static_cast<size_t>(unit_class)],
+                    .payload_bytes = at(states.unit_bytes, unit_class),
                     .rank = config.rank,
                     .ranks = config.ranks};
   std::copy_n(states.digest.value().bytes.begin(), shape.digest.size(), shape.digest.begin());
@@ -168,19 +169,19 @@ void encode_header(const RecordShape& shape, const TierRecord& record, uint64_t 
   CHECK(std::ssize(record.tokens) <= shape.page_tokens, "{} tokens in a page of {}",
         record.tokens.size(), shape.page_tokens);
   CHECK(record.key.unit_class == shape.unit_class);
-  RawHeader raw{.unit_class = static_cast<uint8_t>(shape.unit_class),
+  RawHeader raw{.unit_class = narrow<uint8_t>(shape.unit_class),
                 .keyed = static_cast<uint16_t>(checksums.keyed() ? 1 : 0),
                 .digest = shape.digest,
                 .page = record.key.page.bytes,
                 .parent = record.parent.bytes,
                 .end = record.end,
-                .tokens = static_cast<uint32_t>(record.tokens.size()),
-                .header_bytes = static_cast<uint32_t>(header.size()),
+                .tokens = narrow<uint32_t>(record.tokens.size()),
+                .header_bytes = narrow<uint32_t>(header.size()),
                 .raw_bytes = static_cast<uint64_t>(shape.payload_bytes),
                 .stored_bytes = static_cast<uint64_t>(shape.payload_bytes),
                 .write_number = write_number,
-                .rank = static_cast<uint32_t>(shape.rank),
-                .ranks = static_cast<uint32_t>(shape.ranks),
+                .rank = narrow<uint32_t>(shape.rank),
+                .ranks = narrow<uint32_t>(shape.ranks),
                 .payload = payload};
   std::ranges::fill(header, std::byte{0});
   std::ranges::copy(std::as_bytes(record.tokens), header.begin() + sizeof raw);

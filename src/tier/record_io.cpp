@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -51,7 +52,7 @@ int64_t total(std::span<const TierPiece> pieces) {
 RecordEnd failed(int64_t result) {
   // A file that ends before its record does not have the record.
   if (result == 0) return {.outcome = TierOutcome::kChecksum};
-  return {.outcome = TierOutcome::kFailed, .error = static_cast<int>(-result)};
+  return {.outcome = TierOutcome::kFailed, .error = narrow<int>(-result)};
 }
 
 }  // namespace
@@ -71,7 +72,7 @@ RecordIo::Buffer RecordIo::aligned(size_t bytes) {
 
 std::span<std::byte> RecordIo::header(const RecordShape& shape) {
   CHECK(shape.header_bytes() <= kRecordHeaderBytesMax, "pages of {} tokens", shape.page_tokens);
-  return {header_.get(), static_cast<size_t>(shape.header_bytes())};
+  return {header_.get(), as_size(shape.header_bytes())};
 }
 
 RecordEnd RecordIo::write(StorageFile& file, int64_t offset, const RecordShape& shape,
@@ -94,10 +95,10 @@ RecordEnd RecordIo::read(StorageFile& file, int64_t offset, const RecordShape& s
 RecordEnd RecordIo::read_header(StorageFile& file, int64_t offset, int64_t header_bytes,
                                 RecordHeader& header) {
   CHECK(header_bytes <= kRecordHeaderBytesMax);
-  iovec part{.iov_base = header_.get(), .iov_len = static_cast<size_t>(header_bytes)};
+  iovec part{.iov_base = header_.get(), .iov_len = as_size(header_bytes)};
   RecordEnd end = move_all(Way::kRead, file, offset, {&part, 1});
   if (end.outcome == TierOutcome::kDone) {
-    std::span<const std::byte> bytes(header_.get(), static_cast<size_t>(header_bytes));
+    std::span<const std::byte> bytes(header_.get(), as_size(header_bytes));
     end.outcome = decode_header(bytes, header, checksums_);
   }
   return end;
@@ -118,14 +119,14 @@ RecordEnd RecordIo::verify(StorageFile& file, int64_t offset, RecordHeader& head
   int64_t at = header.header_bytes, left = header.payload_bytes;
   while (left > 0) {
     int64_t wanted = std::min<int64_t>(kBufferBytes, header.bytes() - at);
-    iovec part{.iov_base = buffer_.get(), .iov_len = static_cast<size_t>(wanted)};
+    iovec part{.iov_base = buffer_.get(), .iov_len = as_size(wanted)};
     RecordEnd chunk = move_all(Way::kRead, file, offset + at, {&part, 1});
     end.bytes += chunk.bytes;
     if (chunk.outcome != TierOutcome::kDone) {
       (void)checksums_.finish();
       return {chunk.outcome, chunk.error, end.bytes};
     }
-    auto useful = static_cast<size_t>(std::min(wanted, left));
+    auto useful = as_size(std::min(wanted, left));
     checksums_.add({buffer_.get(), useful});
     at += wanted;
     left -= static_cast<int64_t>(useful);
@@ -145,7 +146,7 @@ RecordEnd RecordIo::move(Way way, StorageFile& file, int64_t offset, const Recor
   }
   int64_t padding = shape.bytes() - shape.header_bytes() - shape.payload_bytes;
   if (padding > 0) {
-    parts_.push_back({.iov_base = padding_.get(), .iov_len = static_cast<size_t>(padding)});
+    parts_.push_back({.iov_base = padding_.get(), .iov_len = as_size(padding)});
   }
   if (file.direct() && !std::ranges::all_of(parts_, is_aligned)) {
     return move_by_buffer(way, file, offset);
@@ -187,7 +188,7 @@ RecordEnd RecordIo::move_all(Way way, StorageFile& file, int64_t offset, std::sp
     }
     end.bytes += count;
     offset += count;
-    auto left = static_cast<size_t>(count);
+    auto left = as_size(count);
     while (!parts.empty() && left >= parts.front().iov_len) {
       left -= parts.front().iov_len;
       parts = parts.subspan(1);

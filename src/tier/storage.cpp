@@ -13,6 +13,8 @@
 #include <random>
 #include <system_error>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -34,12 +36,12 @@ class SystemFile final : public StorageFile {
   ~SystemFile() override { ::close(descriptor_); }
 
   int64_t read(std::span<const iovec> to, int64_t offset) override {
-    int count = static_cast<int>(std::min<size_t>(to.size(), IOV_MAX));
+    int count = narrow<int>(std::min<size_t>(to.size(), IOV_MAX));
     ssize_t done = again([&] { return ::preadv(descriptor_, to.data(), count, offset); });
     return done < 0 ? -errno : done;
   }
   int64_t write(std::span<const iovec> from, int64_t offset) override {
-    int count = static_cast<int>(std::min<size_t>(from.size(), IOV_MAX));
+    int count = narrow<int>(std::min<size_t>(from.size(), IOV_MAX));
     ssize_t done = again([&] { return ::pwritev(descriptor_, from.data(), count, offset); });
     return done < 0 ? -errno : done;
   }
@@ -154,7 +156,7 @@ class SystemStorage final : public Storage {
   std::expected<StorageSpace, int> space(const std::string& path) override {
     struct statvfs info{};
     if (::statvfs(path.c_str(), &info) != 0) return std::unexpected(errno);
-    auto unit = static_cast<int64_t>(info.f_frsize);
+    int64_t unit = info.f_frsize;
     return StorageSpace{.total = static_cast<int64_t>(info.f_blocks) * unit,
                         .free = static_cast<int64_t>(info.f_bavail) * unit};
   }
@@ -178,9 +180,9 @@ int Storage::replace(const std::string& path, std::string_view text) {
     int64_t count = (*file)->write({&rest, 1}, static_cast<int64_t>(at));
     if (count <= 0) {
       (void)remove(temporary);
-      return count < 0 ? static_cast<int>(-count) : EIO;
+      return count < 0 ? narrow<int>(-count) : EIO;
     }
-    at += static_cast<size_t>(count);
+    at += as_size(count);
   }
   int error = (*file)->sync();
   if (error == 0) error = rename(temporary, path);
@@ -192,15 +194,15 @@ std::expected<std::string, int> Storage::read_small(const std::string& path, siz
   auto file = open(path, {});
   if (!file) return std::unexpected(file.error());
   int64_t size = (*file)->size();
-  if (size < 0) return std::unexpected(static_cast<int>(-size));
+  if (size < 0) return std::unexpected(narrow<int>(-size));
   if (static_cast<size_t>(size) > bytes_max) return std::unexpected(EFBIG);
-  std::string text(static_cast<size_t>(size), '\0');
+  std::string text(as_size(size), '\0');
   for (size_t at = 0; at < text.size();) {
     iovec rest{.iov_base = text.data() + at, .iov_len = text.size() - at};
     int64_t count = (*file)->read({&rest, 1}, static_cast<int64_t>(at));
-    if (count < 0) return std::unexpected(static_cast<int>(-count));
+    if (count < 0) return std::unexpected(narrow<int>(-count));
     if (count == 0) return text.substr(0, at);
-    at += static_cast<size_t>(count);
+    at += as_size(count);
   }
   return text;
 }

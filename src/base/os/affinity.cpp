@@ -50,7 +50,7 @@ bool pin_workers(ThreadPool& pool) {
     if (worker == 0) return;
     cpu_set_t own;
     CPU_ZERO(&own);
-    CPU_SET(processors[static_cast<size_t>(worker)], &own);
+    CPU_SET(processors[worker], &own);
     if (::sched_setaffinity(0, sizeof(own), &own) != 0) pinned = false;
   });
   return pinned;

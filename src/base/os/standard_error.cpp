@@ -32,8 +32,7 @@ class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
     std::string_view text(line.data(), line.size());
     size_t begin = message.color_range_start, end = message.color_range_end;
     if (!coloured_ || begin >= end) return write_stderr(text);
-    write_stderr(fmt::format("{}{}{}\033[m{}", text.substr(0, begin),
-                             kColours[static_cast<size_t>(message.level)],
+    write_stderr(fmt::format("{}{}{}\033[m{}", text.substr(0, begin), kColours[message.level],
                              text.substr(begin, end - begin), text.substr(end)));
   }
   void flush_() override {}

@@ -28,9 +28,7 @@ class Decomposer {
   // Number of NFA nodes of the part with its repetitions expanded.
   double size(uint32_t root) const {
     const Regex::Node& n = regex_.nodes[root];
-    double total = n.kind == Regex::Kind::kSet
-                       ? 2.0 * static_cast<double>(regex_.sets[n.set].ranges().size())
-                       : 1;
+    double total = n.kind == Regex::Kind::kSet ? 2.0 * regex_.sets[n.set].ranges().size() : 1;
     for (uint32_t child : n.children) total += size(child);
     if (n.kind != Regex::Kind::kRepeat) return total;
     return total * std::max({n.min, n.max, 1});

@@ -101,7 +101,7 @@ std::shared_ptr<const TokenVocabulary> TokenVocabulary::make(const Tokenizer& to
     std::string text = special ? std::string(tokenizer.token(id)) : tokenizer.token_bytes(id);
     if (text.empty()) continue;
     if (!special && text.find(kSpecialBegin) != text.npos) continue;
-    bytes[static_cast<size_t>(id)] = special ? special_token_text(text) : std::move(text);
+    bytes[id] = special ? special_token_text(text) : std::move(text);
   }
   return make(std::move(bytes), std::move(ends), mask_tokens);
 }
@@ -218,7 +218,7 @@ std::span<const uint32_t> TokenVocabulary::string_mask(uint32_t characters) cons
 }
 
 std::string_view TokenVocabulary::bytes_of(TokenId token) const {
-  auto i = static_cast<size_t>(token);
+  size_t i = token;
   return token >= 0 && i < bytes_.size() ? std::string_view(bytes_[i]) : std::string_view();
 }
 

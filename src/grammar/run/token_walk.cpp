@@ -42,7 +42,7 @@ int32_t HashIndex::add(uint64_t hash) {
     return number;
   }
   slots_.assign(slots_.size() * 2, kNone);
-  for (int32_t i = 0; i <= number; ++i) put(hashes_[static_cast<size_t>(i)], i);
+  for (int32_t i = 0; i <= number; ++i) put(hashes_[i], i);
   return number;
 }
 
@@ -66,11 +66,9 @@ void TokenWalk::start() {
 int32_t TokenWalk::end_of(uint32_t next, StackId stack) {
   uint64_t key = uint64_t{next} << 32 | stack;
   uint64_t hash = XXH3_64bits(&key, sizeof key);
-  int32_t known = end_index_.find(hash, [&](int32_t i) {
-    return ends_[static_cast<size_t>(i)]->next == next &&
-           ends_[static_cast<size_t>(i)]->stack == stack;
-  });
-  if (known != HashIndex::kNone) return ends_[static_cast<size_t>(known)]->dead ? kNowhere : known;
+  int32_t known = end_index_.find(
+      hash, [&](int32_t i) { return ends_[i]->next == next && ends_[i]->stack == stack; });
+  if (known != HashIndex::kNone) return ends_[known]->dead ? kNowhere : known;
   if (work_ > kWorkMax) return kNowhere;  // a single step may create many states
   int32_t number = end_index_.add(hash);
   if (ends_used_ == ends_.size()) ends_.push_back(std::make_unique<End>());
@@ -87,7 +85,7 @@ int32_t TokenWalk::end_of(uint32_t next, StackId stack) {
 int32_t TokenWalk::add(std::span<const Configuration> places, std::span<const int32_t> ends) {
   uint64_t hash = hash_of(ends, hash_of(places, 0));
   int32_t known = state_index_.find(hash, [&](int32_t i) {
-    const State& other = states_[static_cast<size_t>(i)];
+    const State& other = states_[i];
     return std::ranges::equal(other.places.all, places) && std::ranges::equal(other.ends, ends);
   });
   if (known != HashIndex::kNone) return known;
@@ -167,9 +165,9 @@ int32_t TokenWalk::step(int32_t from, uint8_t byte) {
   ends_made_.clear();
   std::bitset<256> alike;
   alike.set();
-  const State& state = states_[static_cast<size_t>(from)];
+  const State& state = states_[from];
   move(state.places, byte, alike);
-  for (int32_t end : state.ends) move(ends_[static_cast<size_t>(end)]->places, byte, alike);
+  for (int32_t end : state.ends) move(ends_[end]->places, byte, alike);
   parser_->unite_alike(places_made_);
   std::sort(ends_made_.begin(), ends_made_.end());
   ends_made_.erase(std::unique(ends_made_.begin(), ends_made_.end()), ends_made_.end());

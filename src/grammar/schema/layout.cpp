@@ -88,7 +88,7 @@ int JsonLayout::likely(const std::bitset<256>& choices) const {
   }
   int space = may_space ? space_before(only) : 0;
   if (space == 0) return only;
-  return choices[static_cast<size_t>(space)] ? space : -1;
+  return choices[space] ? space : -1;
 }
 
 }  // namespace banyan

@@ -211,7 +211,7 @@ class PercentFormat {
     }
     int base = decimal ? 10 : d.type == 'o' ? 8 : 16;
     std::string digits = unsigned_digits(magnitude(number), base, d.type == 'X');
-    if (d.precision > static_cast<int64_t>(digits.size())) {
+    if (d.precision > std::ssize(digits)) {
       TRY(rt_.charge_bytes(static_cast<size_t>(d.precision)));
       digits.insert(0, static_cast<size_t>(d.precision) - digits.size(), '0');
     }
@@ -234,7 +234,7 @@ class PercentFormat {
   // Zeros go between the prefix and the body, spaces outside.
   Status pad(const Directive& d, std::string_view prefix, std::string_view body, char fill) {
     int64_t size = count_code_points(prefix) + count_code_points(body);
-    auto missing = static_cast<size_t>(std::max<int64_t>(0, d.width - size));
+    size_t missing = std::max<int64_t>(0, d.width - size);
     TRY(rt_.charge_bytes(missing + body.size()));
     if (!d.left && fill == ' ') out_.append(missing, ' ');
     out_ += prefix;

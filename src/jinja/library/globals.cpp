@@ -179,13 +179,13 @@ Result<Value> count(Runtime& rt, const Value& self, const Args& args) {
 
 Result<Value> index(Runtime& rt, const Value& self, const Args& args) {
   auto items = TRY(iterate(rt, self));
-  auto size = static_cast<int64_t>(items.size());
+  auto size = std::ssize(items);
   int64_t start = args.given(1) ? TRY(to_index(args[1], "an index")) : 0;
   int64_t stop = args.given(2) ? TRY(to_index(args[2], "an index")) : size;
   if (start < 0) start = std::max<int64_t>(0, start + size);
   if (stop < 0) stop = std::max<int64_t>(0, stop + size);
   for (int64_t i = start; i < std::min(stop, size); ++i) {
-    const Value& item = items[static_cast<size_t>(i)];
+    const Value& item = items[i];
     if (identical(item, args[0]) || TRY(equals(rt, item, args[0]))) return make_int(i);
   }
   return invalid_argument("the value is not in the {}", type_name(self));
@@ -218,8 +218,8 @@ constexpr Builtin kIntMethods[] = {{"bit_length"}};
 Result<Value> cycle(Runtime&, const Value& self, const Args& args) {
   if (args.positional.empty()) return invalid_argument("no items for cycling given");
   if (!args.keywords.empty()) return invalid_argument("cycle() takes no keyword arguments");
-  auto size = static_cast<int64_t>(args.positional.size());
-  return args.positional[static_cast<size_t>(self.loop->index0 % size)];
+  auto size = std::ssize(args.positional);
+  return args.positional[self.loop->index0 % size];
 }
 
 Result<Value> changed(Runtime& rt, const Value& self, const Args& args) {

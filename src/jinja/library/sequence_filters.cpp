@@ -215,7 +215,7 @@ Result<Value> list(Runtime& rt, const Value& value, const Args&) {
 
 Result<Value> reverse(Runtime& rt, const Value& value, const Args&) {
   auto items = TRY(iterate(rt, value));
-  TRY(rt.charge(static_cast<int64_t>(items.size())));
+  TRY(rt.charge(std::ssize(items)));
   if (value.is_string()) {
     std::string out;
     for (size_t i = items.size(); i-- > 0;) out += items[i].text();
@@ -260,18 +260,18 @@ Result<Value> batch(Runtime& rt, const Value& value, const Args& args) {
   int64_t size = TRY(to_index(args[0], "batch's size"));
   bool fill = args.given(1) && !args[1].is_none();
   auto all = TRY(iterate(rt, value));
-  TRY(rt.charge(static_cast<int64_t>(all.size())));
+  TRY(rt.charge(std::ssize(all)));
   std::vector<Value> rows, row;
   for (const Value& item : all) {
     // Python's batch yields an empty first row for size 0 and never fills a row.
-    if (static_cast<int64_t>(row.size()) == size) {
+    if (std::ssize(row) == size) {
       rows.push_back(TRY(make_list(rt, row)));
       row.clear();
     }
     row.push_back(item);
   }
   if (!row.empty()) {
-    const auto filled = static_cast<int64_t>(row.size());
+    const auto filled = std::ssize(row);
     const int64_t missing = std::max(size, filled) - filled;
     if (fill && missing > 0) {
       TRY(rt.charge(missing));
@@ -288,8 +288,8 @@ Result<Value> slice(Runtime& rt, const Value& value, const Args& args) {
   bool fill = args.given(1) && !args[1].is_none();
   auto all = TRY(iterate(rt, value));
   TRY(rt.charge(std::max<int64_t>(0, slices)));
-  TRY(rt.charge(static_cast<int64_t>(all.size())));
-  auto size = static_cast<int64_t>(all.size());
+  TRY(rt.charge(std::ssize(all)));
+  auto size = std::ssize(all);
   std::vector<Value> columns;
   int64_t start = 0;
   for (int64_t i = 0; i < slices; ++i) {

@@ -34,7 +34,7 @@ Result<Value> stripped(Runtime& rt, const Value& self, const Args& args) {
     if (side != Side::kLeft) text = strip_right(text);
   } else {
     std::string_view characters = TRY(text_argument(args[0], "strip's argument"));
-    TRY(rt.charge(static_cast<int64_t>(characters.size())));
+    TRY(rt.charge(std::ssize(characters)));
     if (side != Side::kRight) text = strip_left(text, characters);
     if (side != Side::kLeft) text = strip_right(text, characters);
   }
@@ -44,7 +44,7 @@ Result<Value> stripped(Runtime& rt, const Value& self, const Args& args) {
 
 Result<Value> list_of(Runtime& rt, const std::vector<std::string_view>& parts, bool safe,
                       Kind kind = Kind::kList) {
-  TRY(rt.charge(static_cast<int64_t>(parts.size())));
+  TRY(rt.charge(std::ssize(parts)));
   std::vector<Value> values;
   values.reserve(parts.size());
   for (std::string_view part : parts) values.push_back(borrow(rt, part, safe));
@@ -146,7 +146,7 @@ Result<Value> begins_or_ends(Runtime& rt, const Value& self, const Args& args) {
   Window in = TRY(window(rt, self, args, 1));
   std::span<const Value> candidates{&args[0], 1};
   if (args[0].is(Kind::kTuple)) candidates = args[0].elements();
-  TRY(rt.charge(static_cast<int64_t>(candidates.size())));
+  TRY(rt.charge(std::ssize(candidates)));
   for (const Value& candidate : candidates) {
     std::string_view part = TRY(text_argument(candidate, "startswith and endswith: the argument"));
     TRY(rt.charge_bytes(part.size()));

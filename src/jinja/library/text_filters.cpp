@@ -34,7 +34,7 @@ Result<Value> trim(Runtime& rt, const Value& value, const Args& args) {
 Result<Value> title(Runtime& rt, const Value& value, const Args&) {
   Value source = TRY(soft_str(rt, value));
   std::string_view text = source.text();
-  TRY(rt.charge(static_cast<int64_t>(text.size())));
+  TRY(rt.charge(std::ssize(text)));
   std::string out;
   while (!text.empty()) {
     std::string_view rest = text;

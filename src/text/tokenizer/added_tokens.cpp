@@ -31,9 +31,9 @@ bool starts_with_word(std::string_view text) {
 
 int32_t AddedTokenMatcher::child_of(int32_t node, unsigned char byte) const {
   if (node == 0) return roots_[byte];
-  int32_t child = nodes_[static_cast<size_t>(node)].child;
-  while (child >= 0 && nodes_[static_cast<size_t>(child)].byte != byte) {
-    child = nodes_[static_cast<size_t>(child)].sibling;
+  int32_t child = nodes_[node].child;
+  while (child >= 0 && nodes_[child].byte != byte) {
+    child = nodes_[child].sibling;
   }
   return child;
 }
@@ -54,14 +54,14 @@ Status AddedTokenMatcher::add(const AddedToken& token, std::string_view pattern)
       if (node == 0) {
         roots_[byte] = child;
       } else {
-        Node& parent = nodes_[static_cast<size_t>(node)];
-        nodes_[static_cast<size_t>(child)].sibling = std::exchange(parent.child, child);
+        Node& parent = nodes_[node];
+        nodes_[child].sibling = std::exchange(parent.child, child);
       }
     }
     node = child;
   }
-  if (nodes_[static_cast<size_t>(node)].token >= 0) return {};
-  nodes_[static_cast<size_t>(node)].token = static_cast<int32_t>(tokens_.size());
+  if (nodes_[node].token >= 0) return {};
+  nodes_[node].token = static_cast<int32_t>(tokens_.size());
   tokens_.push_back(token);
   sizes_.push_back(static_cast<uint32_t>(pattern.size()));
   return {};
@@ -75,10 +75,10 @@ void AddedTokenMatcher::link() {
     if (root >= 0) order.push_back(root);
   }
   for (size_t i = 0; i < order.size(); ++i) {
-    Node& node = nodes_[static_cast<size_t>(order[i])];
-    node.inner = node.token >= 0 ? node.token : nodes_[static_cast<size_t>(node.shorter)].inner;
+    Node& node = nodes_[order[i]];
+    node.inner = node.token >= 0 ? node.token : nodes_[node.shorter].inner;
     for (int32_t child = node.child; child >= 0;) {
-      Node& next = nodes_[static_cast<size_t>(child)];
+      Node& next = nodes_[child];
       next.shorter = step(node.shorter, next.byte);
       order.push_back(child);
       child = next.sibling;
@@ -90,7 +90,7 @@ int32_t AddedTokenMatcher::step(int32_t node, unsigned char byte) const {
   for (;;) {
     if (const int32_t child = child_of(node, byte); child >= 0) return child;
     if (node == 0) return 0;
-    node = nodes_[static_cast<size_t>(node)].shorter;
+    node = nodes_[node].shorter;
   }
 }
 
@@ -99,7 +99,7 @@ std::vector<AddedTokenMatcher::Found> AddedTokenMatcher::find_all(std::string_vi
   int32_t node = 0;
   for (size_t at = text.size(); at-- > 0;) {
     node = step(node, static_cast<unsigned char>(text[at]));
-    const int32_t token = nodes_[static_cast<size_t>(node)].inner;
+    const int32_t token = nodes_[node].inner;
     if (token >= 0) found.push_back({static_cast<uint32_t>(at), token});
   }
   return found;
@@ -116,8 +116,8 @@ void AddedTokenMatcher::split(std::string_view text, bool specials,
   for (size_t i = all.size(); i-- > 0;) {
     size_t begin = all[i].begin;
     if (begin < passed) continue;
-    const AddedToken& token = tokens_[static_cast<size_t>(all[i].token)];
-    size_t end = begin + sizes_[static_cast<size_t>(all[i].token)];
+    const AddedToken& token = tokens_[all[i].token];
+    size_t end = begin + sizes_[all[i].token];
     passed = end;  // a discarded match is skipped all the same
     if (token.special && !specials) continue;
     if (token.single_word &&

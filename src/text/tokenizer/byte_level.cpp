@@ -19,7 +19,7 @@ struct Alphabet {
     char32_t next = 0x100;
     for (int byte = 0; byte < 256; ++byte) {
       const char32_t code = stands_for_itself(byte) ? static_cast<char32_t>(byte) : next++;
-      unicode::append(character[static_cast<size_t>(byte)], code);
+      unicode::append(character[byte], code);
       byte_of[code] = byte;
     }
   }

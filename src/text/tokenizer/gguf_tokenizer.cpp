@@ -282,7 +282,7 @@ Result<MergeTable> merges_of_scores(const GgufPairs& pairs, const GgufTokens& to
   using Cut = std::tuple<double, TokenId, TokenId, TokenId>;  // negated score, piece, left, right
   std::vector<Cut> cuts;
   for_cuts(tokens, vocabulary, [&](TokenId id, TokenId left, TokenId right) {
-    cuts.emplace_back(-scores[static_cast<size_t>(id)], id, left, right);
+    cuts.emplace_back(-scores[id], id, left, right);
   });
   std::ranges::sort(cuts);
   MergeTable merges;
@@ -439,7 +439,7 @@ Result<TokenizerConfig> read_gguf_tokenizer_config(const GgufPairs& pairs) {
   config.pad_id = TRY(read_id(pairs, "padding", tokens.texts.size()));
   config.special.eos_ids = TRY(read_ends(pairs, tokens));
   if (auto id = TRY(read_id(pairs, "unknown", tokens.texts.size()))) {
-    std::string text(tokens.texts[static_cast<size_t>(*id)]);
+    std::string text(tokens.texts[*id]);
     config.special.named["unk_token"] = text;
     config.special.unk = SpecialToken{std::move(text), *id};
   }

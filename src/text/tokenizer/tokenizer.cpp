@@ -98,7 +98,7 @@ Status Tokenizer::index_added_tokens() {
   std::unordered_set<std::string_view> special_contents;
   for (size_t i = 0; i < parts_.added.size(); ++i) {
     const AddedToken& token = parts_.added[i];
-    added_of_[static_cast<size_t>(token.id)] = static_cast<int32_t>(i);
+    added_of_[token.id] = static_cast<int32_t>(i);
     added_ids_.emplace(token.content, token.id);
     if (token.special) special_contents.insert(token.content);
     if (!token.normalized) {
@@ -115,7 +115,7 @@ Status Tokenizer::index_added_tokens() {
   skipped_.assign(static_cast<size_t>(size), false);
   for (const AddedToken& token : parts_.added) {
     const auto spelling = decodable(token.id, false);
-    skipped_[static_cast<size_t>(token.id)] = special_contents.contains(*spelling);
+    skipped_[token.id] = special_contents.contains(*spelling);
   }
   return {};
 }
@@ -205,7 +205,7 @@ Status Tokenizer::encode_text(std::string_view text, bool at_start, Scratch& scr
 
 std::optional<std::string_view> Tokenizer::decodable(TokenId id, bool skip_special_tokens) const {
   if (id < 0 || id >= vocab_size()) return std::nullopt;
-  const auto index = static_cast<size_t>(id);
+  const size_t index = id;
   if (added_of_[index] < 0) {
     if (!parts_.vocabulary->contains(id)) return std::nullopt;
     return parts_.vocabulary->spelling(id);
@@ -229,8 +229,8 @@ Result<std::string> Tokenizer::decode(std::span<const TokenId> ids,
 
 std::string_view Tokenizer::token(TokenId id) const {
   if (id < 0 || id >= vocab_size()) return {};
-  const int32_t added = added_of_[static_cast<size_t>(id)];
-  if (added >= 0) return parts_.added[static_cast<size_t>(added)].content;
+  const int32_t added = added_of_[id];
+  if (added >= 0) return parts_.added[added].content;
   return parts_.vocabulary->spelling(id);
 }
 
@@ -246,8 +246,8 @@ std::optional<TokenId> Tokenizer::find(std::string_view token) const {
 
 bool Tokenizer::is_special(TokenId id) const {
   if (id < 0 || id >= vocab_size()) return false;
-  const int32_t added = added_of_[static_cast<size_t>(id)];
-  return added >= 0 && parts_.added[static_cast<size_t>(added)].special;
+  const int32_t added = added_of_[id];
+  return added >= 0 && parts_.added[added].special;
 }
 
 }  // namespace banyan

@@ -53,8 +53,7 @@ Status Vocabulary::add(std::string_view spelling, TokenId id) {
   }
   slot = {static_cast<uint32_t>(hash >> 32), id};
   if (static_cast<size_t>(id) >= spans_.size()) spans_.resize(static_cast<size_t>(id) + 1);
-  spans_[static_cast<size_t>(id)] = {static_cast<uint32_t>(bytes_.size()),
-                                     static_cast<int32_t>(spelling.size())};
+  spans_[id] = {static_cast<uint32_t>(bytes_.size()), static_cast<int32_t>(spelling.size())};
   bytes_ += spelling;
   longest_bytes_ = std::max(longest_bytes_, spelling.size());
   ++count_;
@@ -70,13 +69,12 @@ std::optional<TokenId> Vocabulary::find(std::string_view spelling) const {
 
 std::string_view Vocabulary::spelling(TokenId id) const {
   if (!contains(id)) return {};
-  const Span& span = spans_[static_cast<size_t>(id)];
+  const Span& span = spans_[id];
   return std::string_view(bytes_).substr(span.start, static_cast<size_t>(span.size));
 }
 
 bool Vocabulary::contains(TokenId id) const {
-  return id >= 0 && static_cast<size_t>(id) < spans_.size() &&
-         spans_[static_cast<size_t>(id)].size >= 0;
+  return id >= 0 && static_cast<size_t>(id) < spans_.size() && spans_[id].size >= 0;
 }
 
 }  // namespace banyan

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "tier/disk/disk_folder.h"
 #include "tier/disk/room.h"
 #include "tier/disk/slab_class.h"
@@ -163,7 +164,7 @@ Status DiskStore::open_classes() {
   for (int c = 0; c < states_.classes.count; ++c) {
     RecordShape shape = record_shape(config_, states_, c);
     if (shape.payload_bytes == 0) continue;
-    int64_t share = shares[static_cast<size_t>(c)];
+    int64_t share = at(shares, c);
     if (SlabClass::slots_max(shape, share) < 1) {
       return invalid_argument(
           "a store of {} bytes has {} for {}, but one of these takes {}: give it a larger size",
@@ -171,7 +172,7 @@ Status DiskStore::open_classes() {
     }
     auto files = SlabClass::open(storage_, own_, shape, share, config_.slab_bytes);
     if (!files) return io_error("{}: {}", own_, std::strerror(files.error()));
-    classes_[static_cast<size_t>(c)] = *std::move(files);
+    at(classes_, c) = *std::move(files);
   }
   others_ = list_digests(storage_, folder_);
   std::erase_if(others_, [&](const DigestFolder& digest) {
@@ -197,7 +198,7 @@ void DiskStore::turn(TierHealth health, const std::string& trouble) {
 
 DiskStore::Class& DiskStore::files_of(const TierKey& key) {
   CHECK(key.unit_class >= 0 && key.unit_class < kUnitClassesMax, "class {}", key.unit_class);
-  return classes_[static_cast<size_t>(key.unit_class)];
+  return at(classes_, key.unit_class);
 }
 
 void DiskStore::find(uint64_t id, std::span<const TierKey> keys) {
@@ -235,8 +236,7 @@ DiskStore::Ended DiskStore::read_now(int worker, const TierJob& job) {
     shape = files->shape();
     epoch = epoch_;
   }
-  RecordEnd end = io_[static_cast<size_t>(worker)].read(*place.file, place.offset, shape,
-                                                        job.record, job.pieces);
+  RecordEnd end = at(io_, worker).read(*place.file, place.offset, shape, job.record, job.pieces);
   place.file->drop_cache(place.offset, shape.bytes());
   after_read(job, end, slot, epoch);
   return {end.outcome, end.bytes};
@@ -314,8 +314,9 @@ DiskStore::Ended DiskStore::write_record(int worker, const TierJob& job, SlabCla
     entry.write_number = files.table.take_write_number();
     place = files.place(slot);
   }
-  RecordEnd end = io_[static_cast<size_t>(worker)].write(
-      *place.file, place.offset, files.shape(), job.record, job.pieces, entry.write_number);
+  RecordEnd end = at(io_, worker)
+                      .write(*place.file, place.offset, files.shape(), job.record, job.pieces,
+                             entry.write_number);
   {
     std::lock_guard lock(mutex_);
     if (end.outcome == TierOutcome::kDone) {
@@ -501,7 +502,7 @@ int DiskStore::read_unknown(SlabClass& files, RecordIo& io, uint32_t slot) {
 
 // Reads some of the slots that the index does not know.
 void DiskStore::read_headers(SlabClass& files, RecordIo& io) {
-  uint32_t& next = scan_next_[static_cast<size_t>(files.shape().unit_class)];
+  uint32_t& next = at(scan_next_, files.shape().unit_class);
   for (int count = 0; count < kHeadersAtOnce; ++count) {
     std::optional<uint32_t> slot;
     {
@@ -555,7 +556,7 @@ DiskStore::Clock::time_point DiskStore::idle(int worker) {
   }
   if (now >= sync_due_) sync_files();
   if (now >= touched_due_) write_touched();
-  Clock::time_point scan_next = scan(io_[static_cast<size_t>(worker)]);
+  Clock::time_point scan_next = scan(at(io_, worker));
   return std::min({sync_due_, touched_due_, scan_next, now + std::chrono::hours(1)});
 }
 

@@ -1,6 +1,7 @@
 #include "tier/disk/room.h"
 
 #include "base/error.h"
+#include "base/signed.h"
 #include "tier/record.h"
 
 namespace banyan {
@@ -18,7 +19,7 @@ Status check_division(const TierConfig& config, const TierStates& states) {
   }
   bool pages = false, slots = false;
   for (int c = 0; c < states.classes.count; ++c) {
-    if (states.unit_bytes[static_cast<size_t>(c)] == 0) continue;
+    if (at(states.unit_bytes, c) == 0) continue;
     (states.classes[c].paged() ? pages : slots) = true;
   }
   if (pages && slots) return {};
@@ -33,19 +34,18 @@ PerClass<int64_t> divide_room(const TierConfig& config, const TierStates& states
   for (int c = 0; c < states.classes.count; ++c) {
     RecordShape shape = record_shape(config, states, c);
     if (shape.payload_bytes == 0) continue;
-    sizes[static_cast<size_t>(c)] = static_cast<double>(shape.bytes());
+    at(sizes, c) = static_cast<double>(shape.bytes());
     (states.classes[c].paged() ? pages : slots) += static_cast<double>(shape.bytes());
   }
   double fraction = config.slot_fraction > 0 ? config.slot_fraction : kSlotFraction;
   double of_slots = slots == 0 ? 0 : pages == 0 ? 1 : fraction;
   PerClass<int64_t> shares = {};
   for (int c = 0; c < states.classes.count; ++c) {
-    double size = sizes[static_cast<size_t>(c)];
+    double size = at(sizes, c);
     if (size == 0) continue;
     double part =
         states.classes[c].paged() ? (1 - of_slots) * size / pages : of_slots * size / slots;
-    shares[static_cast<size_t>(c)] =
-        static_cast<int64_t>(static_cast<double>(config.size_bytes) * part);
+    at(shares, c) = static_cast<int64_t>(static_cast<double>(config.size_bytes) * part);
   }
   return shares;
 }

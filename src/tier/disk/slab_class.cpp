@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -21,9 +22,9 @@ int write_fully(StorageFile& file, std::span<std::byte> bytes, int64_t offset) {
   while (!bytes.empty()) {
     iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
     int64_t count = file.write({&part, 1}, offset);
-    if (count <= 0) return count < 0 ? static_cast<int>(-count) : EIO;
+    if (count <= 0) return count < 0 ? narrow<int>(-count) : EIO;
     offset += count;
-    bytes = bytes.subspan(static_cast<size_t>(count));
+    bytes = bytes.subspan(as_size(count));
   }
   return 0;
 }
@@ -36,7 +37,7 @@ int64_t read_fully(StorageFile& file, std::span<std::byte> bytes, int64_t offset
     int64_t count = file.read({&part, 1}, offset + static_cast<int64_t>(done));
     if (count < 0) return count;
     if (count == 0) break;
-    done += static_cast<size_t>(count);
+    done += as_size(count);
   }
   return static_cast<int64_t>(done);
 }
@@ -79,10 +80,10 @@ int SlabClass::open_index(bool& sound) {
   index_ = std::move(*file);
   std::array<std::byte, kIndexHeaderBytes> bytes;
   int64_t count = read_fully(*index_, bytes, 0);
-  if (count < 0) return static_cast<int>(-count);
+  if (count < 0) return narrow<int>(-count);
   IndexHeader header;
-  sound = decode_index_header(std::span(bytes).first(static_cast<size_t>(count)), header) &&
-          header.shape == shape_;
+  sound =
+      decode_index_header(std::span(bytes).first(as_size(count)), header) && header.shape == shape_;
   if (sound) slots_per_slab_ = header.slots_per_slab;
   return 0;
 }
@@ -150,18 +151,18 @@ int SlabClass::write_header() {
 int SlabClass::read_entries(bool sound) {
   int64_t slots = slots_per_slab_ * std::ssize(slabs_);
   table.grow(slots, true);
-  std::vector<std::byte> bytes(static_cast<size_t>(slots) * kIndexEntryBytes);
+  std::vector<std::byte> bytes(as_size(slots) * kIndexEntryBytes);
   int64_t count = sound ? read_fully(*index_, bytes, kIndexHeaderBytes) : 0;
   if (count < 0) count = 0;  // then all headers are read
   std::vector<IndexEntry> live;
   for (int64_t slot = 0; (slot + 1) * static_cast<int64_t>(kIndexEntryBytes) <= count; ++slot) {
     IndexEntry entry;
-    auto at = std::span(bytes).subspan(static_cast<size_t>(slot) * kIndexEntryBytes);
+    auto at = std::span(bytes).subspan(as_size(slot) * kIndexEntryBytes);
     if (!decode_index_entry(at.first<kIndexEntryBytes>(), entry) || entry.slot != slot) continue;
     if (entry.live) {
       live.push_back(entry);
     } else {
-      table.give_up(static_cast<uint32_t>(slot));
+      table.give_up(narrow<uint32_t>(slot));
     }
   }
   // For uses within one second, pages are evicted before their ancestors.
@@ -177,10 +178,10 @@ int SlabClass::make_slab(std::unique_ptr<StorageFile>& made) {
   if (!file) return file.error();
   int error = (*file)->allocate(slab_bytes());
   int64_t first = slots_per_slab_ * std::ssize(slabs_);
-  std::vector<std::byte> entries(static_cast<size_t>(slots_per_slab_) * kIndexEntryBytes);
+  std::vector<std::byte> entries(as_size(slots_per_slab_) * kIndexEntryBytes);
   for (int64_t i = 0; i < slots_per_slab_; ++i) {
-    auto at = std::span(entries).subspan(static_cast<size_t>(i) * kIndexEntryBytes);
-    encode_index_entry({.slot = static_cast<uint32_t>(first + i)}, at.first<kIndexEntryBytes>());
+    auto at = std::span(entries).subspan(as_size(i) * kIndexEntryBytes);
+    encode_index_entry({.slot = narrow<uint32_t>(first + i)}, at.first<kIndexEntryBytes>());
   }
   if (error == 0) error = write_fully(*index_, entries, entry_offset(first));
   if (error != 0) {
@@ -197,7 +198,7 @@ void SlabClass::add_slab(std::unique_ptr<StorageFile> file) {
 }
 
 SlabClass::Place SlabClass::place(uint32_t slot) const {
-  return {.file = slabs_[static_cast<size_t>(slot / slots_per_slab_)],
+  return {.file = slabs_[as_size(slot / slots_per_slab_)],
           .offset = slot % slots_per_slab_ * slot_bytes()};
 }
 

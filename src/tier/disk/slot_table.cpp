@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 
@@ -15,9 +16,9 @@ size_t SlotTable::HashKey::operator()(const PageKey& key) const noexcept {
 
 void SlotTable::grow(int64_t slots, bool unknown) {
   CHECK(slots >= size() && slots < kNone);
-  auto begin = static_cast<uint32_t>(slots_.size());
-  slots_.resize(static_cast<size_t>(slots));
-  for (auto slot = static_cast<uint32_t>(slots); slot-- > begin;) {
+  auto begin = narrow<uint32_t>(slots_.size());
+  slots_.resize(as_size(slots));
+  for (auto slot = narrow<uint32_t>(slots); slot-- > begin;) {
     slots_[slot].state = unknown ? State::kUnknown : State::kFree;
     if (!unknown) free_.push_back(slot);  // the first one is taken first
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -233,7 +234,7 @@ bool RedisConnection::wait(short events, Clock::time_point deadline) {
     if (left <= 0) return fail("no reply before the deadline", true);
     if (stopping_) return fail("the store is shutting down");
     pollfd poll_on{.fd = context_->fd, .events = events, .revents = 0};
-    int count = ::poll(&poll_on, 1, static_cast<int>(std::min(left, kLookAroundMs)));
+    int count = ::poll(&poll_on, 1, narrow<int>(std::min(left, kLookAroundMs)));
     if (count > 0) return true;
     if (count < 0 && errno != EINTR) return fail(std::strerror(errno));
   }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/signed.h"
 #include "tier/breaker.h"
 #include "tier/queued_store.h"
 #include "tier/record.h"
@@ -31,7 +32,7 @@ using Connection = RedisConnection;
 using Deadline = Connection::Clock::time_point;
 
 size_t parts_of(const RecordShape& shape) {
-  auto bytes = static_cast<size_t>(shape.header_bytes() + shape.payload_bytes);
+  auto bytes = as_size(shape.header_bytes() + shape.payload_bytes);
   return (bytes + kPartBytes - 1) / kPartBytes;
 }
 
@@ -98,7 +99,7 @@ class RedisStore final : public QueuedStore {
   Ended write_now(int worker, const TierJob& job) override;
   Clock::time_point idle(int worker) override;
 
-  Checksummer& checksums_of(int worker) { return checksums_[static_cast<size_t>(worker)]; }
+  Checksummer& checksums_of(int worker) { return checksums_[as_size(worker)]; }
   Deadline deadline(int64_t bytes) const;
   std::string part_key(const TierKey& key, size_t part) const;
   std::vector<std::string> part_keys(const TierKey& key) const;
@@ -149,7 +150,7 @@ std::vector<std::string> RedisStore::part_keys(const TierKey& key) const {
 
 Connection* RedisStore::connection(int worker, Deadline deadline) {
   if (!breaker_.closed()) return nullptr;
-  Connection& server = connections_[static_cast<size_t>(worker)];
+  Connection& server = connections_[as_size(worker)];
   if (server.open(deadline)) return &server;
   breaker_.failed(server.trouble());
   return nullptr;
@@ -243,9 +244,9 @@ TierOutcome RedisStore::get_parts(Connection& server, const TierKey& key, const 
 RedisStore::Ended RedisStore::read_now(int worker, const TierJob& job) {
   const TierKey& key = job.record.key;
   RecordShape shape = record_shape(config_, states_, key.unit_class);
-  std::vector<std::byte> header(static_cast<size_t>(shape.header_bytes()));
+  std::vector<std::byte> header(as_size(shape.header_bytes()));
   Row row(header, job.pieces);
-  auto bytes = static_cast<int64_t>(row.size());
+  auto bytes = std::ssize(row);
   Deadline end = deadline(bytes);
   Connection* server = connection(worker, end);
   if (server == nullptr) return {TierOutcome::kFailed};
@@ -296,7 +297,7 @@ RedisStore::Ended RedisStore::write_now(int worker, const TierJob& job) {
   bool there = false;
   TierOutcome outcome = exist(*server, key, there, end);
   if (outcome != TierOutcome::kDone || there) return {outcome};
-  std::vector<std::byte> header(static_cast<size_t>(shape.header_bytes()));
+  std::vector<std::byte> header(as_size(shape.header_bytes()));
   seal_record(shape, job.record, 0, job.pieces, header, checksums_of(worker));
   Row row(header, job.pieces);
   size_t parts = parts_of(shape);
@@ -313,7 +314,7 @@ RedisStore::Ended RedisStore::write_now(int worker, const TierJob& job) {
   }
   if (outcome != TierOutcome::kDone) return {outcome};
   breaker_.succeeded();
-  return {outcome, static_cast<int64_t>(row.size())};
+  return {outcome, std::ssize(row)};
 }
 
 void RedisStore::touch(std::span<const TierKey> keys) {
