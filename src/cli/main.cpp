@@ -44,6 +44,7 @@ constexpr std::array kVerbs = {
     &kBenchPrefixCacheVerb,
     &kBenchProgramsVerb,
     &kBenchServingVerb,
+    &kBenchSpeculationVerb,
     &kEvalNanoVerb,  // before "eval", its first word
     &kEvalVerb,
     &kPullVerb,

@@ -32,8 +32,8 @@ struct Verb {
 extern const Verb kRunVerb, kServeVerb, kRouteVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb,
     kDetokenizeVerb, kInspectVerb, kModelsVerb, kQuantizeVerb, kBenchDecodeCostVerb,
     kBenchFleetVerb, kBenchMachineVerb, kBenchOneBatchVerb, kBenchPrefixCacheVerb,
-    kBenchProgramsVerb, kBenchServingVerb, kEvalNanoVerb, kEvalVerb, kCacheLsVerb, kCacheVerifyVerb,
-    kCacheGcVerb, kCompletionVerb, kManualVerb;
+    kBenchProgramsVerb, kBenchServingVerb, kBenchSpeculationVerb, kEvalNanoVerb, kEvalVerb,
+    kCacheLsVerb, kCacheVerifyVerb, kCacheGcVerb, kCompletionVerb, kManualVerb;
 
 // All verbs, in the order of `banyan --help`.
 std::span<const Verb* const> verbs();

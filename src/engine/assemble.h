@@ -12,6 +12,7 @@
 #include "banyan/engine.h"
 #include "base/trace_log.h"
 #include "cache/tree_view.h"
+#include "engine/drafters/draft_control.h"
 #include "engine/drafters/drafter.h"
 #include "engine/tiers/rates.h"
 #include "models/registry.h"
@@ -59,6 +60,17 @@ struct EngineAssembly {
   static void trace(Engine& engine, std::shared_ptr<TraceLog> log);
   // Ends `log`, whether or not it is still being written.
   static void end_trace(Engine& engine, TraceLog& log);
+
+  // What the engine has measured to choose the lengths of drafts, on the thread that owns it.
+  static SpeculationStats speculation(const Engine& engine);
+
+  // For benchmarks: like Engine::submit, but the output is `recorded`, whatever the logits are;
+  // what follows it is drawn. Drafters do not see it.
+  static Result<SequenceId> submit_recorded(Engine& engine, GenerateRequest request, TokenSink sink,
+                                            std::vector<TokenId> recorded);
+  // For benchmarks: of the tokens that drafters with a model propose for recorded outputs, so many
+  // are right (engine/drafters/emulated.h).
+  static void emulate_acceptance(Engine& engine, double rate);
 
   // For tests that check invariants between steps.
   static const Scheduler& scheduler(const Engine& engine);

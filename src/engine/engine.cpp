@@ -95,7 +95,9 @@ class Engine::Impl {
     }
   }
 
-  Result<SequenceId> submit(GenerateRequest request, TokenSink sink);
+  Result<SequenceId> submit(GenerateRequest request, TokenSink sink,
+                            std::vector<TokenId> recorded = {});
+  void emulate_acceptance(double rate) { speculator_.emulate_acceptance(rate); }
   void cancel(SequenceId id) { scheduler_.cancel(id); }
   void flush_cache() {
     scheduler_.tree().flush();
@@ -115,6 +117,7 @@ class Engine::Impl {
   const EngineInfo& info() const { return runner_->info(); }
   std::vector<ExpertCounts> expert_counts() const { return runner_->expert_counts(); }
   EngineStats stats() const;
+  SpeculationStats speculation() const { return speculator_.speculation(); }
   const Scheduler& scheduler() const { return scheduler_; }
   EngineAssembly::Parts parts() { return {scheduler_, *runner_}; }
   KvAnnouncer* announcer() {
@@ -174,7 +177,8 @@ class Engine::Impl {
   std::shared_ptr<TraceLog> trace_;  // null: not profiling
 };
 
-Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink) {
+Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink,
+                                        std::vector<TokenId> recorded) {
   TRY(check_request(request, config_, info()));
   const GenerationOptions& options = request.options;
   if (!sink) return invalid_argument("the request has no sink for its events");
@@ -207,6 +211,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
     s->counts.start(s->tokens, s->tokens_max, info().vocabulary);
   }
   if (request.sampling.has_dry()) s->dry.start(request.sampling, s->tokens_max);
+  s->recorded = std::move(recorded);
   s->request = std::move(request);
   s->sink = std::move(sink);
   resume(*s);
@@ -565,6 +570,27 @@ void EngineAssembly::trace(Engine& engine, std::shared_ptr<TraceLog> log) {
 
 void EngineAssembly::end_trace(Engine& engine, TraceLog& log) {
   engine.impl_->end_trace(log);
+}
+
+Result<SequenceId> EngineAssembly::submit_recorded(Engine& engine, GenerateRequest request,
+                                                   TokenSink sink, std::vector<TokenId> recorded) {
+  int64_t vocabulary = engine.info().vocabulary;
+  for (TokenId token : recorded) {
+    if (token >= 0 && token < vocabulary) continue;
+    return invalid_argument("the recorded output has token {}, which is outside the vocabulary, {}",
+                            token, vocabulary);
+  }
+  return guard([&] {
+    return engine.impl_->submit(std::move(request), std::move(sink), std::move(recorded));
+  });
+}
+
+SpeculationStats EngineAssembly::speculation(const Engine& engine) {
+  return engine.impl_->speculation();
+}
+
+void EngineAssembly::emulate_acceptance(Engine& engine, double rate) {
+  engine.impl_->emulate_acceptance(rate);
 }
 
 const Scheduler& EngineAssembly::scheduler(const Engine& engine) {

@@ -39,6 +39,8 @@ struct Sequence {
   std::vector<TokenId> tokens;  // the prompt, then what was generated
   int64_t prompt_tokens = 0;
   int64_t tokens_max = 0;  // prompt and output together
+  // Output that is drawn whatever the logits are: EngineAssembly::submit_recorded().
+  std::vector<TokenId> recorded;
   // The next prompt position whose log-probability is to be reported; past the prompt: none.
   int64_t prompt_logprobs_next = INT64_MAX;
   TokenCounts counts;  // filled if the request has penalties
@@ -116,6 +118,12 @@ struct Sequence {
   int64_t pending() const { return length() - computed; }
   // Whether it runs in every step.
   bool decodes() const { return pending() == 1; }
+
+  // The token that is drawn at `position` in any case; -1: the model decides.
+  TokenId recorded_at(int64_t position) const {
+    auto i = static_cast<size_t>(position - prompt_tokens);
+    return i < recorded.size() ? recorded[i] : -1;
+  }
 
   // Whether the logits of `position` yield a requested log-probability of a prompt token that is
   // not reported yet.

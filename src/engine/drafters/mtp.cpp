@@ -79,10 +79,11 @@ class MtpDrafter final : public Drafter {
     hidden_rows_.push_back(hidden_row);
   }
 
-  // Adds the span's rows whose next token is known. Prompt rows always run, even when paused, since
-  // other sequences may share their pages.
+  // Adds the span's rows whose next token is known. Prompt rows always run, even when paused or for
+  // a sequence without drafts, since other sequences may share their pages.
   void add_known(const PlannedSpan& span, int32_t row, bool paused) {
     const Sequence& s = *span.sequence;
+    paused = paused || s.request.options.draft_tokens_max == 0;
     int64_t end = std::min(span.end() - (span.drafts - span.kept), s.length() - 1);
     if (paused) end = std::min(end, s.prompt_tokens - 1);
     if (s.finish != FinishReason::kNone || end <= span.first) return;

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/divide.h"
 #include "base/signed.h"
+#include "engine/drafters/emulated.h"
 
 namespace banyan {
 namespace {
@@ -361,6 +362,19 @@ void Speculator::end(const Sequence& s) {
 
 void Speculator::forget() {
   for (const NamedDrafter& drafter : drafters_) drafter.drafter->forget();
+}
+
+SpeculationStats Speculator::speculation() const {
+  SpeculationStats stats;
+  control_.report(stats);
+  return stats;
+}
+
+void Speculator::emulate_acceptance(double rate) {
+  for (NamedDrafter& named : drafters_) {
+    if (!named.drafter->computes()) continue;
+    named.drafter = emulate_acceptance_of(std::move(named.drafter), rate, vocabulary_);
+  }
 }
 
 void Speculator::report(EngineStats& stats) const {

@@ -67,6 +67,10 @@ class Speculator {
   void forget();
 
   void report(EngineStats& stats) const;
+  SpeculationStats speculation() const;
+
+  // For benchmarks: replaces what drafters with a model propose for recorded outputs.
+  void emulate_acceptance(double rate);
 
  private:
   static constexpr size_t kSourcesMax = EngineStats::kDraftersMax;

@@ -49,6 +49,7 @@ class SequenceDraws {
       return;
     }
     if (use.samples) {
+      row.known = s_.recorded_at(use.position + 1);
       row.mask = add_mask(use);
       row.biases = s_.request.sampling.has_dry() ? add_dry() : biases_;
       if (s_.request.sampling.has_penalties()) row.counts = add_counts();
