@@ -48,9 +48,9 @@ std::string one_a_line(std::string text) {
 TEST(BenchSpeculation, ReportsTextsDraftersAndTheCostModel) {
   TemporaryFolder folder;
   std::string file = written(folder, one_a_line(kTexts));
-  Json json = test::parse_output(
-      run_program(bench({"--text", file, "--speculative-algorithm", "SUFFIX", "--max-tokens", "8",
-                         "--pairs", "2", "--json"})));
+  Json json =
+      test::parse_output(run_program(bench({"--text", file, "--speculative-algorithm", "SUFFIX",
+                                            "--max-tokens", "8", "--pairs", "2", "--json"})));
   ASSERT_EQ(json["texts"].size(), 4u);
   Words names;
   for (const Json& text : json["texts"]) {

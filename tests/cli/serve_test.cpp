@@ -235,6 +235,25 @@ TEST(Serve, TakesTheNamesOfOtherEngines) {
   }
 }
 
+TEST(Serve, ShowsWhatDraftingHasMeasured) {
+  Serving server({"--speculative-algorithm", "NGRAM"});
+  ASSERT_NE(server.port(), 0) << server.log();
+  Json info = Json::parse(server.client().get("/server_info").body);
+  EXPECT_TRUE(info["speculation"].is_null()) << info;
+  std::string body = R"({"input_ids": [5, 9, 37, 5, 9], "sampling_params": {"max_new_tokens": 24,
+      "ignore_eos": true, "temperature": 0}})";
+  auto client = server.client();
+  client.send(
+      fmt::format("POST /generate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}",
+                  body.size(), body));
+  Response answer = client.response();
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  info = Json::parse(server.client().get("/server_info").body)["speculation"];
+  EXPECT_GT(info["step_s_by_sequences"][0], 0) << info;
+  EXPECT_GE(info["step_s_by_rows"][1], info["step_s_by_sequences"][0]) << info;
+  EXPECT_GT(info["predicted_gain"], 0) << info;
+}
+
 TEST(Serve, ShowsTheStateDigestThatInspectShows) {
   auto inspected = [](const std::string& model, const std::string& page_size) {
     auto result = run_program({"inspect", "--model", model, "--load-format", "dummy", "--digest",

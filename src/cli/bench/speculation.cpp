@@ -126,8 +126,8 @@ Result<std::vector<SpeculationResult>> measure(const BenchSpeculationOptions& o,
 
 Result<int> bench(const BenchSpeculationOptions& o) {
   std::vector<RecordedText> texts = TRY(read_texts(o));
-  bool recorded = std::ranges::all_of(
-      texts, [](const RecordedText& text) { return text.answer.has_value(); });
+  bool recorded =
+      std::ranges::all_of(texts, [](const RecordedText& text) { return text.answer.has_value(); });
   if (o.acceptance && !recorded) {
     return invalid_argument(
         "--emulate-acceptance needs the answers of all texts: each must end with a message of the "

@@ -15,11 +15,11 @@ namespace banyan::cli {
 // Over all sequences of the step.
 struct SpeculationStep {
   int64_t sequences = 0;
-  int64_t drafts = 0;    // draft tokens verified
-  int64_t accepted = 0;  // of them
-  int64_t reached = 0;   // of them: the accepted ones, and the first rejected one of each sequence
-  int64_t tokens = 0;    // drawn
-  double time_s = 0;     // all of it, ...
+  int64_t drafts = 0;     // draft tokens verified
+  int64_t accepted = 0;   // of them
+  int64_t reached = 0;    // of them: the accepted ones, and the first rejected one of each sequence
+  int64_t tokens = 0;     // drawn
+  double time_s = 0;      // all of it, ...
   double drafting_s = 0;  // ... of which proposing
 };
 

@@ -240,10 +240,14 @@ void read_scheduling(RequestFields& fields, GenerationOptions& options) {
   options.cache_salt = fields.string("cache_salt", kNameBytesMax);
   options.extra_key = fields.string("extra_key", kNameBytesMax);
   options.adapter = fields.string("lora_path", kNameBytesMax);
-  // llama.cpp's name; the dot is part of the key.
-  if (auto drafts = fields.integer_if("speculative.n_max", 0, kDraftTokensMax)) {
-    options.draft_tokens_max = static_cast<int>(*drafts);
+  // The second is llama.cpp's name; the dot is part of the key.
+  for (const char* name : {"draft_tokens_max", "speculative.n_max"}) {
+    if (auto drafts = fields.integer_if(name, 0, kDraftTokensMax)) {
+      options.draft_tokens_max = static_cast<int>(*drafts);
+    }
   }
+  fields.accept_only({{"speculation", R"(["auto", "none"])"}});
+  if (fields.string("speculation", kNameBytesMax) == "none") options.draft_tokens_max = 0;
 }
 
 Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "base/json.h"
+#include "engine/assemble.h"
 #include "llm/engine_thread.h"
 #include "server/error.h"
 #include "server/timestamp.h"
@@ -110,6 +112,15 @@ Json storage_json(const EngineInfo& info, const CacheStorageStats& s) {
           {"misses", misses}};
 }
 
+// Null before the first decode step that may have drafts.
+Json speculation_json(const SpeculationStats& stats) {
+  if (stats.plain_s[0] == 0) return nullptr;
+  return {{"predicted_gain", stats.predicted_gain}, {"measured_gain", stats.measured_gain},
+          {"trial_steps", stats.trial_steps},       {"paused_steps", stats.paused_steps},
+          {"unpaid_steps", stats.unpaid_steps},     {"step_s_by_sequences", stats.plain_s},
+          {"step_s_by_rows", stats.drafted_s}};
+}
+
 // As --speculative-algorithm is given; null: nothing but what grammars force.
 Json algorithm_json(const EngineConfig& config) {
   if (config.drafters.empty()) return config.draft_model_path.empty() ? Json() : Json("draft");
@@ -118,6 +129,43 @@ Json algorithm_json(const EngineConfig& config) {
 
 Json path_json(const EngineConfig& config) {
   return config.draft_model_path.empty() ? Json() : Json(config.draft_model_path);
+}
+
+Json server_json(const Service& service, const SpeculationStats& speculation) {
+  const EngineConfig& engine = service.engine_config();
+  const ServerConfig& config = service.config();
+  const EngineInfo& info = service.engine_info();
+  return {{"model_path", engine.model_path},
+          {"served_model_name", service.model_name()},
+          {"host", config.host},
+          {"dtype", engine.dtype},
+          {"kv_cache_dtype", info.kv_cache_dtype},
+          {"kernels", info.kernels},
+          {"kernels_reason", info.kernels_reason},
+          {"threads", info.threads},
+          {"context_length", info.context_length_tokens},
+          {"page_size", info.page_size_tokens},
+          {"max_total_num_tokens", info.total_tokens_max},
+          {"max_running_requests", engine.running_max},
+          {"max_queued_requests", engine.queued_max},
+          {"chunked_prefill_size", engine.chunked_prefill_tokens},
+          {"schedule_policy", engine.schedule_policy},
+          {"disable_radix_cache", !engine.radix_cache},
+          {"enable_hierarchical_cache", engine.cache_storage.on()},
+          {"hicache_storage_backend", engine.cache_storage.backend},
+          {"hicache_write_policy", engine.cache_storage.write_policy},
+          {"hicache_storage_prefetch_policy", engine.cache_storage.prefetch_policy},
+          {"disable_jump_forward", !engine.jump_forward},
+          {"speculative_algorithm", algorithm_json(engine)},
+          {"speculative_draft_model_path", path_json(engine)},
+          {"speculative_num_draft_tokens", engine.draft_tokens_max},
+          {"disable_overlap_schedule", !engine.overlap_schedule},
+          {"draw_revision", kDrawRevision},
+          {"version", config.version},
+          {"state_digest", digest_json(info)},
+          {"hicache_storage", storage_json(info, service.engine_stats().storage)},
+          {"speculation", speculation_json(speculation)},
+          {"internal_states", Json::array({state_json(service)})}};
 }
 
 }  // namespace
@@ -208,41 +256,15 @@ void model_info(Service& service, HttpRequest, ResponderPtr responder) {
                                {"vocab_size", service.engine_info().vocabulary}});
 }
 
+// What drafting has measured belongs to the engine's thread.
 void server_info(Service& service, HttpRequest, ResponderPtr responder) {
-  const EngineConfig& engine = service.engine_config();
-  const ServerConfig& config = service.config();
-  const EngineInfo& info = service.engine_info();
-  responder->respond(200,
-                     Json{{"model_path", engine.model_path},
-                          {"served_model_name", service.model_name()},
-                          {"host", config.host},
-                          {"dtype", engine.dtype},
-                          {"kv_cache_dtype", info.kv_cache_dtype},
-                          {"kernels", info.kernels},
-                          {"kernels_reason", info.kernels_reason},
-                          {"threads", info.threads},
-                          {"context_length", info.context_length_tokens},
-                          {"page_size", info.page_size_tokens},
-                          {"max_total_num_tokens", info.total_tokens_max},
-                          {"max_running_requests", engine.running_max},
-                          {"max_queued_requests", engine.queued_max},
-                          {"chunked_prefill_size", engine.chunked_prefill_tokens},
-                          {"schedule_policy", engine.schedule_policy},
-                          {"disable_radix_cache", !engine.radix_cache},
-                          {"enable_hierarchical_cache", engine.cache_storage.on()},
-                          {"hicache_storage_backend", engine.cache_storage.backend},
-                          {"hicache_write_policy", engine.cache_storage.write_policy},
-                          {"hicache_storage_prefetch_policy", engine.cache_storage.prefetch_policy},
-                          {"disable_jump_forward", !engine.jump_forward},
-                          {"speculative_algorithm", algorithm_json(engine)},
-                          {"speculative_draft_model_path", path_json(engine)},
-                          {"speculative_num_draft_tokens", engine.draft_tokens_max},
-                          {"disable_overlap_schedule", !engine.overlap_schedule},
-                          {"draw_revision", kDrawRevision},
-                          {"version", config.version},
-                          {"state_digest", digest_json(info)},
-                          {"hicache_storage", storage_json(info, service.engine_stats().storage)},
-                          {"internal_states", Json::array({state_json(service)})}});
+  auto stats = std::make_shared<SpeculationStats>();
+  auto answer = [&service, stats, responder] {
+    responder->respond(200, server_json(service, *stats));
+  };
+  if (service.engine() == nullptr || service.engine_config().emulated_steps) return answer();
+  service.engine()->run([stats](Engine& engine) { *stats = EngineAssembly::speculation(engine); },
+                        answer);
 }
 
 void flush_cache(Service& service, HttpRequest, ResponderPtr responder) {

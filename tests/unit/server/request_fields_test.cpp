@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "server/fields/sampling.h"
 #include "server/json/endpoint.h"
 
 namespace banyan {
@@ -113,6 +114,27 @@ TEST(RequestBody, HostileJsonIsRefused) {
     EXPECT_EQ(json.error().error.code, ErrorCode::kInvalidArgument);
   }
   EXPECT_TRUE(parse_body(R"({"a":"\ud83d\ude00\u0000"})"));
+}
+
+TEST(RequestFields, DraftsAreLimitedAndTurnedOffByRequest) {
+  auto limit = [](const std::string& json) -> std::optional<int> {
+    Parsed<Json> body = parse_body(json);
+    RequestFields fields(*body);
+    GenerationOptions options;
+    read_scheduling(fields, options);
+    EXPECT_TRUE(fields.finish().has_value()) << json;
+    return options.draft_tokens_max;
+  };
+  EXPECT_EQ(limit("{}"), std::nullopt);
+  EXPECT_EQ(limit(R"({"speculation": "auto"})"), std::nullopt);
+  EXPECT_EQ(limit(R"({"speculation": "none", "draft_tokens_max": 4})"), 0);
+  EXPECT_EQ(limit(R"({"draft_tokens_max": 4})"), 4);
+  EXPECT_EQ(limit(R"({"speculative.n_max": 3})"), 3);
+  Parsed<Json> body = parse_body(R"({"speculation": "eagle"})");
+  RequestFields fields(*body);
+  GenerationOptions options;
+  read_scheduling(fields, options);
+  EXPECT_NE(fields.finish().error().error.message.find("eagle"), std::string::npos);
 }
 
 }  // namespace
