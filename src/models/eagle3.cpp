@@ -1,16 +1,17 @@
 #include "models/eagle3.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "base/signed.h"
 #include "models/config/common.h"
 #include "models/config/keys.h"
 #include "models/ffn.h"
-#include "models/mixer.h"
 #include "ops/columns.h"
 #include "weights/convert.h"
 #include "weights/files/checkpoint.h"
@@ -80,9 +81,10 @@ HeadConfig read_config(const ConfigFile& config, const Builder& b) {
     c.norm_before_residual |= file.flag_or("norm_before_residual", false);
     c.norm_output |= file.flag_or("norm_output", false);
     file.only("use_aux_norm", {false});
+    file.only("fc_norm", {false});
   }
-  for (const char* key : {"use_aux_hidden_state", "use_input_layernorm_in_first_layer",
-                          "use_last_layernorm"}) {
+  for (const char* key :
+       {"use_aux_hidden_state", "use_input_layernorm_in_first_layer", "use_last_layernorm"}) {
     eagle.only(key, {true});
   }
   eagle.only("use_mtp_layernorm", {false});
@@ -119,8 +121,7 @@ class DraftVocabulary {
   // `tokens` has the model's token of each draft token. A queue of null is a dry load.
   DraftVocabulary(const Builder& b, const DeviceQueue* queue, std::span<const int32_t> tokens,
                   int64_t vocabulary)
-      : vocabulary_(vocabulary),
-        never_(b.constant({1, 1}, std::array{kNeverDrafted})) {
+      : vocabulary_(vocabulary), never_(b.constant({1, 1}, std::array{kNeverDrafted})) {
     std::vector<int32_t> columns(as_size(vocabulary), static_cast<int32_t>(tokens.size()));
     for (size_t i = 0; i < tokens.size(); ++i) {
       columns[as_size(tokens[i])] = static_cast<int32_t>(i);
@@ -204,15 +205,18 @@ class Eagle3Model final : public Model {
         vocabulary_(std::move(vocabulary)) {
     if (c.norm_before_fc) input_norm_.emplace(b / "input_norm", features_, c.decoder.eps);
     if (b.has("embed_tokens.weight")) {
-      embedding_ =
-          b.matrix({"embed_tokens", c.decoder.vocabulary}, hidden_, MatrixUse::kLookUp);
+      embedding_ = b.matrix({"embed_tokens", c.decoder.vocabulary}, hidden_, MatrixUse::kLookUp);
     }
     if (own_head) head_ = Linear(b, {{"lm_head", c.draft_vocabulary}}, hidden_, false);
   }
 
-  // A caller that asks for layers of its own gets no features.
+  // A caller that asks for layers of its own gets these and no features.
   Outputs forward(Step& s) const override {
-    if (!s.auxiliary_layers.empty()) return target_->forward(s);
+    if (!s.auxiliary_layers.empty()) {
+      Outputs outputs = target_->forward(s);
+      outputs.features = {};
+      return outputs;
+    }
     s.auxiliary_layers = layers_;
     Outputs outputs = target_->forward(s);
     s.auxiliary_layers = {};
@@ -264,7 +268,6 @@ class Eagle3Model final : public Model {
   std::optional<DraftVocabulary> vocabulary_;
 };
 
-
 // Reads the head's config, declares its weights and puts it around `target`.
 Result<std::unique_ptr<Model>> load_head(const ConfigFile& config, const Builder& b,
                                          const LoadOptions& options,
@@ -311,6 +314,9 @@ Status add_head(const EngineConfig& config, LoadOptions options, LoadedModel& lo
   for (const StateSpec& state : loaded.states) b.state(state);  // the head's ids come after
   loaded.model = TRY(load_head(file, b, options, std::move(loaded.model)));
   TRY(loader.finish());
+  for (const std::string& key : unknown_keys(file)) {
+    if (options.dry) spdlog::warn("{}: key {} has no effect", config.draft_model_path, quote(key));
+  }
   loaded.head_weights = loader.take_store();
   loaded.states = loader.take_states();
   loaded.counts.weight_bytes += loader.counts().weight_bytes;
@@ -331,9 +337,9 @@ bool is_eagle3(std::string_view architecture) {
 Status add_eagle3(const EngineConfig& config, LoadOptions options, LoadedModel& loaded) {
   Status added = add_head(config, std::move(options), loaded);
   if (added) return {};
-  return make_error(added.error().code, fmt::format("EAGLE-3 head {} for {}: {}",
-                                                    config.draft_model_path, config.model_path,
-                                                    added.error().message));
+  return make_error(added.error().code,
+                    fmt::format("EAGLE-3 head {} for {}: {}", config.draft_model_path,
+                                config.model_path, added.error().message));
 }
 
 Result<std::optional<Eagle3Info>> inspect_eagle3(const std::string& folder) {

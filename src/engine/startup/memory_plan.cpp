@@ -224,7 +224,8 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
     size_t mark = arena.mark();
     logit_stats(step, model.model->logits(step, hidden));
     arena.rewind(mark);
-    if (model.model->predicts()) measure_prediction(step, *model.model, outputs.features);
+    if (!outputs.features.empty() && model.model->predicts())
+      measure_prediction(step, *model.model, outputs.features);
   };
   for (bool prompt : {true, false}) measure(one, prompt);
   if (chosen > 0) {

@@ -56,8 +56,8 @@ std::vector<GenerateRequest> requests_of(float temperature, uint64_t seed) {
 
 TEST(Eagle3Drafter, ChangesNothingWhateverTheModel) {
   int64_t accepted = 0, drafted = 0;
-  for (const char* model : {kModel, "deepseek-v3", "ling3-tiny", "longcat-flash", "gemma3",
-                            "gpt-oss", "qwen3-next"}) {
+  for (const char* model :
+       {kModel, "deepseek-v3", "ling3-tiny", "longcat-flash", "gemma3", "gpt-oss", "qwen3-next"}) {
     auto plain = load_engine(drafting(model, ""));
     auto with_head = load_engine(drafting(model, "eagle3"));
     EXPECT_GT(with_head->info().state_bytes_per_token, plain->info().state_bytes_per_token);
@@ -137,9 +137,8 @@ TEST(Eagle3Drafter, RefusesHeadsThatDoNotFit) {
          [](Json& c, auto&) { c["target_hidden_size"] = 48; });
   expect("the head is for a vocabulary of 98 tokens; that of Qwen3MoeForCausalLM has 97",
          [](Json& c, auto&) { c["vocab_size"] = 98; });
-  expect("it reads layers 2, 3, 5 of a model that has 4", [](Json& c, auto&) {
-    c["eagle_config"]["eagle_aux_hidden_state_layer_ids"] = {2, 3, 5};
-  });
+  expect("it reads layers 2, 3, 5 of a model that has 4",
+         [](Json& c, auto&) { c["eagle_config"]["eagle_aux_hidden_state_layer_ids"] = {2, 3, 5}; });
   expect("it reads layers 2, 2, 1 of a model that has 4",
          [](Json& c, auto&) { c.erase("eagle_config"); });
   expect("num_hidden_layers = 2", [](Json& c, auto&) { c["num_hidden_layers"] = 2; });
@@ -152,16 +151,47 @@ TEST(Eagle3Drafter, RefusesHeadsThatDoNotFit) {
     std::erase_if(tensors, [](auto& t) { return t.name == "d2t"; });
   });
   expect("d2t[3] = ", [](auto&, auto& tensors) { tensor(tensors, "d2t").bytes[24] += 100; });
-  expect("d2t is BOOL [97], not I64 [37]",
-         [](auto&, auto& tensors) { tensor(tensors, "d2t") = [&] {
-           TestTensor t2d = tensor(tensors, "t2d");
-           std::erase_if(tensors, [](auto& t) { return t.name == "t2d"; });
-           t2d.name = "d2t";
-           return t2d;
-         }(); });
+  expect("d2t is BOOL [97], not I64 [37]", [](auto&, auto& tensors) {
+    tensor(tensors, "d2t") = [&] {
+      TestTensor t2d = tensor(tensors, "t2d");
+      std::erase_if(tensors, [](auto& t) { return t.name == "t2d"; });
+      t2d.name = "d2t";
+      return t2d;
+    }();
+  });
   expect("fc_norm.0.weight", [](auto&, auto& tensors) {
     tensors.push_back({"fc_norm.0.weight", "F32", {40}, std::string(160, '\0')});
   });
+}
+
+// That of EAGLE3-LLaMA3.1-Instruct-8B, with a model of the sizes of Llama-3.1-8B.
+TEST(Eagle3Drafter, ReadsAPublishedConfig) {
+  TemporaryFolder model, head;
+  model.write("config.json",
+              R"({"architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "hidden_size": 4096,
+                  "intermediate_size": 14336, "max_position_embeddings": 131072,
+                  "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
+                  "rms_norm_eps": 1e-05, "vocab_size": 128256, "tie_word_embeddings": false})");
+  head.write("config.json",
+             R"({"architectures": ["LlamaForCausalLMEagle3"], "bos_token_id": 128000,
+                 "eos_token_id": 128001, "hidden_act": "silu", "hidden_size": 4096,
+                 "initializer_range": 0.02, "intermediate_size": 14336,
+                 "max_position_embeddings": 2048, "model_type": "llama",
+                 "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 1,
+                 "pad_token_id": 0, "rms_norm_eps": 1e-05, "tie_word_embeddings": false,
+                 "torch_dtype": "float16", "transformers_version": "4.28.1", "use_cache": true,
+                 "vocab_size": 128256, "draft_vocab_size": 32000})");
+  EngineConfig config{.model_path = model.path(), .load_format = "dummy"};
+  EngineInfo plain = value_or_abort(inspect_model(config));
+  config.drafters = {"eagle3"};
+  config.draft_model_path = head.path();
+  EngineInfo with_head = value_or_abort(inspect_model(config));
+  // fc, the layer's projections and the output head, in bf16; norms in f32.
+  int64_t matrices = 4096 * (3 * 4096 + 3 * 14336 + 32000) + 8192 * (4096 + 2 * 1024) + 4096 * 4096;
+  int64_t more = with_head.weight_bytes - plain.weight_bytes;
+  EXPECT_GE(more, 2 * matrices);
+  EXPECT_LT(more, 2 * matrices + (1 << 20));
+  EXPECT_EQ(with_head.state_bytes_per_token - plain.state_bytes_per_token, 2 * 2 * 8 * 128);
 }
 
 TEST(Eagle3Drafter, IsRefusedWithoutAHeadOrWithAnotherModel) {
