@@ -9,8 +9,8 @@
 namespace banyan {
 namespace {
 
-// Drafts are verified if they promise at least this, ...
-constexpr double kGainMin = 1.03;
+// Drafts are verified if they promise at least this, since less is within the estimates' error, ...
+constexpr double kGainMin = 1.015;
 // ... and compared with steps without them if they promise less than this.
 constexpr double kGainSure = 1.10;
 // Tokens less likely than this are never worth a row.
@@ -111,18 +111,24 @@ int64_t DraftControl::trial(int64_t sequences, const RowCurve& times, const Choi
     ++trials_;
     return tokens;
   };
-  int64_t offered = std::ssize(order_), old = -1;
+  // The cheapest ones to measure.
+  Trial unknown, old;
+  int64_t offered = std::ssize(order_);
   double plain_s = cost_.plain_s(sequences);
   for (int64_t m = 1; m <= offered; ++m) {
     // Even if its rows were free?
     double rate = (static_cast<double>(sequences) + at(sums_, m)) / plain_s;
     bool last = m == offered || row_bucket(sequences + m + 1) != row_bucket(sequences + m);
     if (m == best.tokens || !last || rate <= best.rate) continue;
-    if (!cost_.knows_drafted(sequences + m)) return take(m);
-    if (old < 0 && cost_.drafted_age(sequences + m) > kDraftedAge) old = m;
+    bool known = cost_.knows_drafted(sequences + m);
+    if (known && cost_.drafted_age(sequences + m) <= kDraftedAge) continue;
+    Trial& cheapest = known ? old : unknown;
+    double loss = loss_s(sequences, m, times, best.rate);
+    if (cheapest.tokens == 0 || loss < cheapest.loss_s) cheapest = {m, loss};
   }
+  if (unknown.tokens > 0 && unknown.loss_s <= budget_s_) return take(unknown.tokens);
   if (best.tokens > 0 && cost_.plain_age(sequences) > kPlainAge) return take(0);
-  if (old > 0) return take(old);
+  if (old.tokens > 0) return take(old.tokens);
   // By current estimates no draft pays. A trial may correct them.
   return best.tokens == 0 && offered > 0 ? take(1) : best.tokens;
 }

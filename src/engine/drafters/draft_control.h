@@ -3,7 +3,7 @@
 // A step of n sequences draws n tokens, and one more for each draft token that is accepted. So with
 // the draft tokens sorted by how likely they are to be accepted, the first m give a rate of
 // (n + sum of m chances) / (time of a step with n + m rows); the m with the best rate is taken, 0
-// where none is 3% better (goodput: Liu et al. 2024, arXiv:2406.14066).
+// where none is 1.5% better (goodput: Liu et al. 2024, arXiv:2406.14066).
 //
 // Two things keep that honest. A small share of the time pays for trials: lengths whose step time
 // is not known or was measured long ago, and drafts where none seem to pay. And where little is
@@ -90,6 +90,10 @@ class DraftControl {
   struct Choice {
     int64_t tokens = 0;
     double rate = 0;
+  };
+  struct Trial {
+    int64_t tokens = 0;
+    double loss_s = 0;
   };
 
   void sort(std::span<DraftLine> lines);

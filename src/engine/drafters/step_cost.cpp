@@ -9,7 +9,9 @@
 namespace banyan {
 namespace {
 
-constexpr int kSingleRows = 16;
+// Kernels work in blocks of rows, so step times have stairs. Where they begin is only seen one row
+// at a time.
+constexpr int kSingleRows = 128;
 constexpr double kBucketGrowth = 1.25;
 // A new measurement's weight: this after one step, more after many without one.
 constexpr double kWeight = 0.05, kWeightMax = 0.5;
@@ -128,34 +130,36 @@ double StepCost::plain_s(int64_t sequences) const {
   return ratio * at_rows(estimate_, sequences);
 }
 
-// As plain_ratio(), over steps with drafts. Steps without drafts stand in for those of as many
-// rows.
-double StepCost::ratio_at(double rows, double sequences, double ratio_of_plain) const {
+// As plain_ratio(), over steps with drafts, for each bucket. Steps without drafts stand in for
+// those of as many rows.
+RowCurve StepCost::drafted_ratios(double sequences, double ratio_of_plain) const {
+  RowCurve ratios;
   double low = ratio_of_plain, low_rows = sequences;
+  int high = row_bucket(static_cast<int64_t>(sequences)) + 1;  // the next that was measured
   for (int i = 0; i < kRowBuckets; ++i) {
-    const Measured& entry = at(drafted_, i);
-    double at_bucket = rows_of_bucket(i);
-    if (entry.count == 0 || at_bucket <= sequences) continue;
-    if (at_bucket < rows) {
-      low = entry.ratio, low_rows = at_bucket;
+    double rows = rows_of_bucket(i);
+    if (at(drafted_, i).count > 0) {
+      at(ratios, i) = at(drafted_, i).ratio;
+      if (rows > sequences) low = at(ratios, i), low_rows = rows;
       continue;
     }
-    double part = (rows - low_rows) / (at_bucket - low_rows);
-    return low + std::clamp(part, 0.0, 1.0) * (entry.ratio - low);
+    high = std::max(high, i + 1);
+    while (high < kRowBuckets && at(drafted_, high).count == 0) ++high;
+    at(ratios, i) = low;
+    if (high == kRowBuckets) continue;
+    double part = std::clamp((rows - low_rows) / (rows_of_bucket(high) - low_rows), 0.0, 1.0);
+    at(ratios, i) += part * (at(drafted_, high).ratio - low);
   }
-  return low;
+  return ratios;
 }
 
 RowCurve StepCost::drafted_s(int64_t sequences) const {
   double plain = plain_s(sequences), ratio = plain / at_rows(estimate_, sequences);
-  RowCurve curve, weights;
+  RowCurve curve = drafted_ratios(static_cast<double>(sequences), ratio), weights;
   for (int i = 0; i < kRowBuckets; ++i) {
-    const Measured& entry = at(drafted_, i);
-    double rows = rows_of_bucket(i);
-    double own =
-        entry.count > 0 ? entry.ratio : ratio_at(rows, static_cast<double>(sequences), ratio);
-    at(curve, i) = std::max(plain, own * at(estimate_, i));
-    at(weights, i) = std::clamp(static_cast<double>(entry.count), kUnmeasuredCount, kCountMax);
+    at(curve, i) = std::max(plain, at(curve, i) * at(estimate_, i));
+    auto count = static_cast<double>(at(drafted_, i).count);
+    at(weights, i) = std::clamp(count, kUnmeasuredCount, kCountMax);
   }
   make_monotone(curve, weights);
   return curve;

@@ -1,7 +1,7 @@
 // The time of decode steps by their rows, as measured while the engine runs.
 //
 // Times of steps without drafts are kept by number of sequences, those of steps with drafts by
-// number of rows: singly up to 16, then in buckets that grow by a quarter. Unmeasured sizes are
+// number of rows: singly up to 128, then in buckets that grow by a quarter. Unmeasured sizes are
 // extrapolated along an estimate: the bytes and operations of the model. Old measurements weigh
 // less than new ones. Engine's thread only.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace banyan {
 
-inline constexpr int kRowBuckets = 42;
+inline constexpr int kRowBuckets = 145;
 using RowCurve = std::array<double, kRowBuckets>;  // a value for each bucket of rows
 
 int row_bucket(int64_t rows);
@@ -58,7 +58,7 @@ class StepCost {
 
   void observe(Measured& entry, double ratio) const;
   double plain_ratio(double rows) const;
-  double ratio_at(double rows, double sequences, double ratio_of_plain) const;
+  RowCurve drafted_ratios(double sequences, double ratio_of_plain) const;
 
   RowCurve estimate_;
   Table plain_{}, drafted_{};

@@ -88,7 +88,7 @@ double fixed_rate(const Machine& machine, int64_t sequences, double acceptance, 
 // Including what it takes to find out: trials, and windows without drafts where little is gained.
 TEST(DraftControl, IsNearlyAsFastAsTheBestLengthAndNeverSlowerThanNone) {
   for (const Machine& machine : machines()) {
-    for (int64_t sequences : {1, 4, 12}) {
+    for (int64_t sequences : {1, 4, 12, 24}) {
       for (double acceptance : {0.1, 0.4, 0.8, 0.95}) {
         double none = fixed_rate(machine, sequences, acceptance, 0), best = none;
         for (int length = 1; length <= kOffered; ++length) {
@@ -101,7 +101,7 @@ TEST(DraftControl, IsNearlyAsFastAsTheBestLengthAndNeverSlowerThanNone) {
                  std::to_string(controlled / best) + " of the best, " +
                  std::to_string(controlled / none) + " of none";
         };
-        EXPECT_GE(controlled, 0.93 * best) << where();
+        EXPECT_GE(controlled, 0.97 * best) << where();
         EXPECT_GE(controlled, 0.99 * none) << where();
       }
     }
@@ -128,7 +128,7 @@ TEST(DraftControl, TakesTheLikeliestTokensOfAllSequences) {
   EXPECT_EQ(chosen(control, 2, {{0.9, 0.85, 0.8}, {0.1}}), (Lengths{3, 0}));
   // Among 64, a row costs nearly what it may gain.
   EXPECT_EQ(chosen(control, 64, {{0.85, 0.8}, {0.99, 0.98}}), (Lengths{0, 0}))
-      << "under 3% of gain";
+      << "under 1.5% of gain";
   std::vector<std::vector<double>> sure(64, {0.99, 0.3});
   EXPECT_EQ(chosen(control, 64, sure), Lengths(64, 1));
   EXPECT_EQ(chosen(control, 3, {{}, {}, {}}), (Lengths{0, 0, 0}));
@@ -210,7 +210,7 @@ TEST(StepCost, BucketsCoverAllRows) {
   for (int64_t rows = 1; rows < 5000; ++rows) {
     int bucket = row_bucket(rows);
     EXPECT_LE(bucket, row_bucket(rows + 1));
-    EXPECT_TRUE(rows > 16 || rows_of_bucket(bucket) == rows);
+    EXPECT_TRUE(rows > 128 || rows_of_bucket(bucket) == rows);
     EXPECT_TRUE(bucket + 1 == kRowBuckets || rows_of_bucket(bucket) * 1.0001 >= rows);
   }
 }
