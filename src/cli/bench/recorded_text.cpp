@@ -10,20 +10,19 @@
 #include "base/json_text.h"
 #include "base/signed.h"
 #include "base/space.h"
+#include "llm/chat_prompt.h"
 
 namespace banyan::cli {
 namespace {
 
-Result<std::vector<ChatMessage>> read_messages(const Json& list, const std::string& where) {
+Status check_messages(const Json& list, const std::string& where) {
   if (!list.is_array() || list.empty()) return corrupt("{}: messages is not a list", where);
-  std::vector<ChatMessage> messages;
   for (const Json& m : list) {
     bool valid = m.is_object() && m.contains("role") && m["role"].is_string() &&
                  m.contains("content") && m["content"].is_string();
     if (!valid) return corrupt("{}: a message has no role and content, both texts", where);
-    messages.push_back({m["role"].get<std::string>(), m["content"].get<std::string>()});
   }
-  return messages;
+  return {};
 }
 
 Result<RecordedText> read_text(const Json& json, const std::string& where) {
@@ -31,15 +30,15 @@ Result<RecordedText> read_text(const Json& json, const std::string& where) {
   if (!json.is_object()) return corrupt("{}: it is not a JSON object", where);
   Json name = json.contains("name") ? json["name"] : field("suite");
   if (!name.is_string()) return corrupt("{}: name is not a text", where);
-  RecordedText text{.name = name.get<std::string>()};
-  text.messages = TRY(read_messages(field("messages"), where));
-  if (text.messages.back().role == "assistant") {
-    text.answer = std::move(text.messages.back().content);
-    text.messages.pop_back();
+  RecordedText text{.name = name.get<std::string>(),
+                    .messages = field("messages"),
+                    .tools = field("tools"),
+                    .think = field("think") == true};
+  TRY(check_messages(text.messages, where));
+  if (const Json& last = text.messages.back(); last["role"] == "assistant") {
+    text.answer = last["content"].get<std::string>();
+    text.messages.erase(text.messages.size() - 1);
   }
-  Json variables = {{"enable_thinking", field("think") == true}};
-  if (Json tools = field("tools"); !tools.is_null()) variables["tools"] = std::move(tools);
-  text.variables = dump_json(variables);
   if (Json schema = field("schema"); !schema.is_null()) {
     text.constraint = GrammarSource::json_schema(dump_json(schema));
   }
@@ -48,10 +47,15 @@ Result<RecordedText> read_text(const Json& json, const std::string& where) {
 
 // As the model's template writes it, or plainly if it has none.
 Result<std::string> prompt_of(const Llm& llm, const RecordedText& text) {
-  if (llm.has_chat_template()) return llm.apply_chat_template(text.messages, text.variables);
+  if (llm.has_chat_template()) {
+    ChatPrompt prompt{.messages = text.messages, .tools = text.tools, .documents = nullptr};
+    prompt.variables["enable_thinking"] = text.think;
+    return render_chat(llm, std::move(prompt));
+  }
   std::string prompt;
-  for (const ChatMessage& m : text.messages) {
-    prompt += fmt::format("{}: {}\n\n", m.role, m.content);
+  for (const Json& m : text.messages) {
+    prompt += fmt::format("{}: {}\n\n", m["role"].get_ref<const std::string&>(),
+                          m["content"].get_ref<const std::string&>());
   }
   return prompt + "assistant: ";
 }

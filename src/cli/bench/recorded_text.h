@@ -10,13 +10,15 @@
 #include "banyan/grammar_source.h"
 #include "banyan/llm.h"
 #include "banyan/status.h"
+#include "base/json.h"
 
 namespace banyan::cli {
 
 struct RecordedText {
   std::string name;
-  std::vector<ChatMessage> messages;
-  std::string variables;                    // of the chat template: a JSON object
+  Json messages;                            // as ChatPrompt has them
+  Json tools;                               // likewise
+  bool think = false;                       // the template's enable_thinking
   std::optional<std::string> answer;        // absent: the model's own
   std::optional<GrammarSource> constraint;  // of the answer
 };
