@@ -55,7 +55,11 @@ TEST(BenchSpeculation, ReportsTextsDraftersAndTheCostModel) {
   Words names;
   for (const Json& text : json["texts"]) {
     names.push_back(text["name"]);
-    EXPECT_EQ(text["plain"]["tokens"], text["drafted"]["tokens"]);
+    // The first step is not timed, and forced text may come with its token.
+    EXPECT_LE(text["drafted"]["tokens"], text["plain"]["tokens"]);
+    if (text["name"] == "copy") {
+      EXPECT_EQ(text["drafted"]["tokens"], text["plain"]["tokens"]);
+    }
     EXPECT_EQ(text["plain"]["steps"], text["plain"]["tokens"]);
     EXPECT_EQ(text["plain"]["draft_tokens"], 0);
     EXPECT_LE(text["drafted"]["accepted_tokens"], text["drafted"]["draft_tokens"]);

@@ -108,13 +108,13 @@ TEST_F(Emulation, RefusesWhatItCannotDo) {
   EXPECT_NE(refused(unsized).find("total_tokens_max"), std::string::npos);
   EngineConfig stored = config();
   stored.cache_storage.backend = "disk";
-  EXPECT_NE(refused(stored).find("storage"), std::string::npos);
+  EXPECT_NE(refused(stored).find("stored prefixes"), std::string::npos);
   EngineConfig drafting = config();
   drafting.drafters = {"ngram"};
   EXPECT_NE(refused(drafting).find("drafters"), std::string::npos);
   EngineConfig counting = config();
   counting.expert_counts = true;
-  EXPECT_NE(refused(counting).find("experts"), std::string::npos);
+  EXPECT_NE(refused(counting).find("expert counts"), std::string::npos);
   EngineConfig chosen = config();
   chosen.kernels = "portable";
   EXPECT_NE(refused(chosen).find("kernels"), std::string::npos);

@@ -99,11 +99,11 @@ TEST_F(EngineSubmit, RefusesWhatIsNotSupportedYet) {
 TEST_F(EngineSubmit, RefusesOptionsOfText) {
   using R = GenerateRequest;
   auto wrong = ErrorCode::kInvalidArgument;
-  refuses([](R& r) { r.options.stop = {"."}; }, wrong, "stop strings: an Engine sees no text");
+  refuses([](R& r) { r.options.stop = {"."}; }, wrong, "stop strings: an Engine takes no text");
   refuses([](R& r) { r.options.stop_regex = {"."}; }, wrong,
-          "stop regexes: an Engine sees no text");
+          "stop regexes: an Engine takes no text");
   refuses([](R& r) { r.options.grammar = GrammarSource::regex("a"); }, wrong,
-          "a grammar: an Engine sees no text");
+          "a grammar: an Engine takes no text");
 }
 
 TEST_F(EngineSubmit, RefusesARequestWithoutASink) {

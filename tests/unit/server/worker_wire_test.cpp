@@ -78,9 +78,9 @@ TEST(WorkerWire, TakesNothingElse) {
     const char *body, *message;
   };
   for (auto [body, message] :
-       {Case{"[]", "no object"}, Case{R"({"prompt": [1]})", "version"},
+       {Case{"[]", "not an object"}, Case{R"({"prompt": [1]})", "version"},
         Case{R"({"version": 2, "prompt": [1]})", "version: this worker speaks 1"},
-        Case{R"({"version": 1, "promt": [1]})", "promt is no member"},
+        Case{R"({"version": 1, "promt": [1]})", "unknown member promt"},
         Case{R"({"version": 1, "prompt": [1.5]})", "prompt: an integer"},
         Case{R"({"version": 1, "prompt": [4294967296]})", "prompt: a smaller integer"},
         Case{R"({"version": 1, "sampling": {"seed": -1}})", "seed: a smaller integer"},
