@@ -155,6 +155,7 @@ VerbAction declare_bench_speculation(CLI::App& app) {
   app.add_option("--text", o->texts,
                  "File of conversations, one JSON object or one a line; may be repeated. Without "
                  "it, the six in bench/texts")
+      ->default_str("")
       ->type_name("FILE");
   app.add_option("--limit", o->limit, "Only so many conversations of each file; 0: all")
       ->check(between(0, 1 << 20))
