@@ -189,7 +189,7 @@ class Walker {
   Builder& builder_;
 };
 
-// Parses five times as fast as nlohmann's parser, and says nothing of what is wrong.
+// Much faster than nlohmann's parser, but an error says neither where nor what.
 std::optional<Json> parse_valid_json(std::string_view text, const JsonLimits& limits) {
   simdjson::dom::parser parser;
   simdjson::dom::element root;
