@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/signed.h"
@@ -77,7 +78,7 @@ Status choose_sizes(const BenchSpeculationOptions& o, const std::vector<Recorded
     longest = std::max(longest, TRY(tokens_of(*llm, text, o.new_tokens_max)));
   }
   // One page for what is drafted, and one for what is cached.
-  int64_t tokens = (longest + page - 1) / page * page + 2 * page;
+  int64_t tokens = (divide_up(longest, page) + 2) * page;
   config.running_max = std::max(config.running_max, o.sequences);
   config.queued_max = std::max(config.queued_max, o.sequences);
   config.total_tokens_max = std::max(config.total_tokens_max, tokens * o.sequences);
@@ -89,6 +90,13 @@ Result<std::unique_ptr<Llm>> load(const BenchSpeculationOptions& o, const Engine
     return invalid_argument(
         "nothing drafts: give --speculative-algorithm NGRAM, SUFFIX or others; `banyan bench "
         "speculation --help` has examples");
+  }
+  bool texts_alone = std::ranges::all_of(
+      config.drafters, [](const std::string& name) { return name == "ngram" || name == "suffix"; });
+  if (o.acceptance && texts_alone && config.draft_model_path.empty()) {
+    return invalid_argument(
+        "--emulate-acceptance replaces what a model drafts, and none does: add NEXTN, or give "
+        "--speculative-draft-model-path");
   }
   std::unique_ptr<Llm> llm = TRY(load_llm(config));
   if (!llm->has_tokenizer()) {

@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What the engine has told of one sequence.
+// What the engine has reported of one sequence.
 struct Progress {
   std::vector<TokenId> output;
   int64_t draft_tokens = 0, seen_draft_tokens = 0;
