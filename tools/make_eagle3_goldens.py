@@ -22,21 +22,18 @@ for the prompt t_0 .. t_{T-1}:
 Tokens outside the draft vocabulary have a log-probability of -1e30.
 """
 
-import argparse
 import json
 import pathlib
 import shutil
 import tempfile
 
 import torch
-from safetensors.torch import save_file
 
 from goldens import grown
-from goldens.case import Case
+from goldens.drafts import PROMPT, ROOT, base_tensors, make_each, recipe_of, save, two_steps
 from goldens.ground import linear, rms_norm
-from make_prediction_goldens import PROMPT, Published, base_tensors
+from make_prediction_goldens import Published
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
 FOLDER = ROOT / "eagle3"
 DRAFT_VOCABULARY = 37
 MODEL = "qwen3-moe"
@@ -125,15 +122,6 @@ class Head:
                     shapes[name.replace("weight", "bias")] = shape[:1]
         return shapes
 
-    def recipe(self):
-        case = Case(name=self.name, notes="", config={}, prompt_tokens=0, seed=78)
-        lines = [str(case.seed)]
-        for name, shape in sorted(self.shapes().items()):
-            center, deviation = grown.spread(case, name, shape)
-            step = grown.eight_bits(deviation * 3**0.5 / 32768)
-            lines.append(f"F32 {'x'.join(map(str, shape))} {center} {step!r} {name}")
-        return "\n".join(lines) + "\n"
-
     def rope(self, x):
         """x [T, heads, dim]; row i is at position i."""
         dim = x.shape[-1]
@@ -210,7 +198,7 @@ def vocabulary():
 @torch.no_grad()
 def make(name, model):
     head = Head(name)
-    recipe = head.recipe()
+    recipe = recipe_of(name, head.shapes(), seed=78)
     tensors = {n: t.double() for n, t in grown.tensors_of(recipe).items()}
     states = model.inputs(PROMPT)
     features = torch.cat([states[layer] for layer in head.layers], -1)
@@ -228,27 +216,11 @@ def make(name, model):
         m = head(tensors, embedding[torch.tensor(ids)], g)
         return head.norm(tensors, "norm", m) if head.config.get("norm_output") else m
 
-    g = head.join(tensors, features)[:-1]
-    m = predict(PROMPT[1:], g)
-    first = logprobs(m)
-    second = logprobs(predict(PROMPT[1:] + [int(first.argmax())], torch.cat([g, m[-1:]])))
-    FOLDER.mkdir(exist_ok=True)
+    steps = two_steps(predict, logprobs, head.join(tensors, features)[:-1])
+    save(FOLDER, name, recipe, {"d2t": d2t, "t2d": t2d} | steps)
     (FOLDER / f"{name}.config.json").write_text(json.dumps(head.config, indent=2) + "\n")
-    (FOLDER / f"{name}.txt").write_text(recipe)
-    reference = {"prompt_ids": torch.tensor(PROMPT), "d2t": d2t, "t2d": t2d}
-    reference |= {"first": first.float(), "second": second.float()}
-    save_file(reference, FOLDER / f"{name}.reference.safetensors")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=CASES)
-    only = parser.parse_args().only
-    model = Model(MODEL)
-    for name in CASES:
-        if only in (None, name):
-            make(name, model)
 
 
 if __name__ == "__main__":
-    main()
+    model = Model(MODEL)
+    make_each(__doc__.splitlines()[0], CASES, lambda name: make(name, model))

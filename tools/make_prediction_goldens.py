@@ -17,7 +17,6 @@ for the prompt t_0 .. t_{T-1} and the model's final hidden states h:
 | `second` f32 [V] | those after one more pair: the most likely token of `first`, and the last n |
 """
 
-import argparse
 import json
 import pathlib
 import shutil
@@ -29,19 +28,10 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.models.longcat_flash import modeling_longcat_flash as longcat
 
 from goldens import grown, hybrid, sparse
-from goldens.case import Case
-from goldens.ground import load_tensors, rms_norm
+from goldens.drafts import PROMPT, ROOT, base_tensors, make_each, recipe_of, save, two_steps
+from goldens.ground import rms_norm
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
 FOLDER = ROOT / "prediction"
-PROMPT = [5, 9, 77, 5, 30, 0, 42, 42, 61, 13, 88, 2, 7, 7, 50, 19, 33, 64, 91, 3, 12]
-
-
-def base_tensors(name):
-    recipe = ROOT / "models" / name / "weights.txt"
-    if recipe.exists():
-        return grown.tensors_of(recipe.read_text())
-    return load_tensors(ROOT / "models" / name)
 
 
 class Family:
@@ -240,25 +230,12 @@ FAMILIES = {
 }
 
 
-def recipe_of(family):
-    center = 1 - family.less_one
-    case = Case(
-        name=family.name, notes="", config={}, prompt_tokens=0, seed=77, norm_center=center
-    )
-    lines = [str(case.seed)]
-    for name, shape in sorted(family.shapes().items()):
-        center, deviation = grown.spread(case, name, shape)
-        step = grown.eight_bits(deviation * 3**0.5 / 32768)
-        lines.append(f"F32 {'x'.join(map(str, shape))} {center} {step!r} {name}")
-    return "\n".join(lines) + "\n"
-
-
 @torch.no_grad()
 def make(name):
     config = json.loads((ROOT / "models" / name / "config.json").read_text())
     tensors = base_tensors(name)
     family = FAMILIES[name](name, config, tensors)
-    recipe = recipe_of(family)
+    recipe = recipe_of(name, family.shapes(), seed=77, norm_center=1 - family.less_one)
     further = f"model.layers.{family.layers}."
     scopes = (further, "model.mtp.", "mtp.")
     tensors = {n: t for n, t in tensors.items() if not n.startswith(scopes)}
@@ -285,25 +262,8 @@ def make(name):
     def logprobs(n):
         return (n[-1] @ tensors.get("lm_head.weight", embedding).T).log_softmax(-1)
 
-    ids, before = PROMPT[1:], hidden[:-1]
-    n = predict(ids, before)
-    first = logprobs(n)
-    second = logprobs(predict(ids + [int(first.argmax())], torch.cat([before, n[-1:]])))
-    FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{name}.txt").write_text(recipe)
-    reference = {"prompt_ids": torch.tensor(PROMPT)}
-    reference |= {"first": first.float(), "second": second.float()}
-    save_file(reference, FOLDER / f"{name}.reference.safetensors")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=FAMILIES)
-    only = parser.parse_args().only
-    for name in FAMILIES:
-        if only in (None, name):
-            make(name)
+    save(FOLDER, name, recipe, two_steps(predict, logprobs, hidden[:-1]))
 
 
 if __name__ == "__main__":
-    main()
+    make_each(__doc__.splitlines()[0], FAMILIES, make)
