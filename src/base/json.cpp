@@ -3,7 +3,10 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -11,9 +14,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/packed_json.h"
 
 namespace banyan {
 namespace {
+
+constexpr uint64_t kPackedSubtype = 1;  // of binary values, which JSON itself does not have
 
 // Shortens nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 7: syntax
 // error while parsing value - unexpected end of input; ..." to "line 1, column 7: unexpected end of
@@ -47,6 +53,9 @@ class Builder : public nlohmann::json_sax<Json> {
   bool number_float(number_float_t value, const string_t&) override { return add(value); }
   bool string(string_t& value) override { return add(std::move(value)); }
   bool binary(binary_t& value) override { return add(std::move(value)); }
+  bool packed(std::vector<uint8_t> integers) {
+    return add(Json::binary(std::move(integers), kPackedSubtype));
+  }
 
   bool start_object(size_t) override {
     if (!open(Json::object())) return false;
@@ -133,10 +142,40 @@ bool has_surrogate(std::string_view text) {
   return false;
 }
 
+// The integers of a list that can be packed.
+std::optional<std::vector<uint8_t>> pack(simdjson::dom::element value) {
+  constexpr size_t kSizeKnownMax = 0xfffffe;  // simdjson stores it in 24 bits
+  simdjson::dom::array list;
+  if (value.get(list) != simdjson::SUCCESS) return std::nullopt;
+  if (list.size() == 0 || list.size() > kSizeKnownMax) return std::nullopt;
+  std::vector<uint8_t> bytes(list.size() * sizeof(int32_t));
+  uint8_t* at = bytes.data();
+  for (simdjson::dom::element entry : list) {
+    int64_t number = 0;
+    if (entry.get(number) != simdjson::SUCCESS) return std::nullopt;
+    if (number < 0 || number > std::numeric_limits<int32_t>::max()) return std::nullopt;
+    auto integer = static_cast<int32_t>(number);
+    std::memcpy(at, &integer, sizeof integer);
+    at += sizeof integer;
+  }
+  return bytes;
+}
+
 // Passes what simdjson has parsed to a Builder; false where either refuses it.
 class Walker {
  public:
-  explicit Walker(Builder& builder) : builder_(builder) {}
+  Walker(Builder& builder, std::span<const std::string_view> packed_keys)
+      : builder_(builder), packed_keys_(packed_keys) {}
+
+  // The outermost value.
+  bool walk_root(simdjson::dom::element value) {
+    simdjson::dom::object members;
+    if (value.get(members) != simdjson::SUCCESS) return walk(value);
+    return walk_object(members, packed_keys_);
+  }
+
+ private:
+  using Keys = std::span<const std::string_view>;
 
   bool walk(simdjson::dom::element value) {
     using simdjson::dom::element_type;
@@ -144,7 +183,7 @@ class Walker {
       case element_type::ARRAY:
         return walk_array(value.get_array().value_unsafe());
       case element_type::OBJECT:
-        return walk_object(value.get_object().value_unsafe());
+        return walk_object(value.get_object().value_unsafe(), {});
       case element_type::INT64:
         return integer(value.get_int64().value_unsafe());
       case element_type::UINT64:
@@ -160,8 +199,21 @@ class Walker {
     }
     return false;
   }
-
- private:
+  bool walk_packed(simdjson::dom::element value) {
+    auto integers = pack(value);
+    return integers ? builder_.packed(*std::move(integers)) : walk(value);
+  }
+  // Integers, or a list of such lists.
+  bool walk_lists(simdjson::dom::element value) {
+    simdjson::dom::array lists;
+    if (value.get(lists) != simdjson::SUCCESS || lists.size() == 0) return walk(value);
+    if ((*lists.begin()).is_int64()) return walk_packed(value);
+    if (!builder_.start_array(lists.size())) return false;
+    for (simdjson::dom::element list : lists) {
+      if (!walk_packed(list)) return false;
+    }
+    return builder_.end_array();
+  }
   bool walk_array(simdjson::dom::array values) {
     if (!builder_.start_array(values.size())) return false;
     for (simdjson::dom::element value : values) {
@@ -169,11 +221,13 @@ class Walker {
     }
     return builder_.end_array();
   }
-  bool walk_object(simdjson::dom::object members) {
+  bool walk_object(simdjson::dom::object members, Keys packed) {
     if (!builder_.start_object(members.size())) return false;
     for (auto [key, value] : members) {
       std::string name(key);
-      if (has_surrogate(key) || !builder_.key(name) || !walk(value)) return false;
+      if (has_surrogate(key) || !builder_.key(name)) return false;
+      bool packs = std::ranges::find(packed, key) != packed.end();
+      if (!(packs ? walk_lists(value) : walk(value))) return false;
     }
     return builder_.end_object();
   }
@@ -187,30 +241,53 @@ class Walker {
   }
 
   Builder& builder_;
+  Keys packed_keys_;
 };
 
 // Much faster than nlohmann's parser, but an error says neither where nor what.
-std::optional<Json> parse_valid_json(std::string_view text, const JsonLimits& limits) {
+std::optional<Json> parse_valid_json(std::string_view text, const JsonLimits& limits,
+                                     std::span<const std::string_view> packed_keys) {
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   if (parser.parse(text.data(), text.size()).get(root) != simdjson::SUCCESS) return std::nullopt;
   Builder builder(limits);
-  if (!Walker(builder).walk(root)) return std::nullopt;
+  if (!Walker(builder, packed_keys).walk_root(root)) return std::nullopt;
   return builder.take();
 }
 
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits limits) {
+  return parse_packed_json(text, what, limits, {});
+}
+
+Result<Json> parse_packed_json(std::string_view text, std::string_view what, JsonLimits limits,
+                               std::span<const std::string_view> keys) {
   if (text.size() > limits.bytes_max) {
     return exhausted("{}: {} bytes of JSON, the limit is {}", what, text.size(), limits.bytes_max);
   }
-  if (std::optional<Json> valid = parse_valid_json(text, limits)) return *std::move(valid);
+  if (std::optional<Json> valid = parse_valid_json(text, limits, keys)) return *std::move(valid);
   Builder builder(limits);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) {
     return corrupt("{}: {}", what, builder.error());
   }
   return builder.take();
+}
+
+bool is_packed(const Json& json) {
+  return json.is_binary() && json.get_binary().has_subtype() &&
+         json.get_binary().subtype() == kPackedSubtype;
+}
+
+size_t packed_size(const Json& json) {
+  return json.get_binary().size() / sizeof(int32_t);
+}
+
+std::vector<int32_t> unpack(const Json& json) {
+  const Json::binary_t& bytes = json.get_binary();
+  std::vector<int32_t> integers(packed_size(json));
+  if (!integers.empty()) std::memcpy(integers.data(), bytes.data(), bytes.size());
+  return integers;
 }
 
 }  // namespace banyan

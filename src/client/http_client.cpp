@@ -249,9 +249,10 @@ std::string HttpClient::request_text(const ClientRequest& request) const {
   std::string text = fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\n{}", request.method, url_.prefix,
                                  request.path, url_.authority, header_lines_);
   for (const auto& [name, value] : request.headers) text += fmt::format("{}: {}\r\n", name, value);
-  if (!request.body.empty()) text += "Content-Type: application/json\r\n";
+  if (!request.body.empty()) text += fmt::format("Content-Type: {}\r\n", request.content_type);
   if (request.method != "GET") text += fmt::format("Content-Length: {}\r\n", request.body.size());
   text += "\r\n";
+  text.reserve(text.size() + request.body.size());
   text += request.body;
   return text;
 }

@@ -34,8 +34,9 @@ namespace banyan {
 struct ClientRequest {
   std::string method = "POST";
   std::string path;  // "/generate", without the server's path prefix
-  std::string body;  // JSON
+  std::string body;
   std::vector<std::pair<std::string, std::string>> headers = {};  // in addition to the client's
+  const char* content_type = "application/json";                  // of a body that is not empty
 };
 
 // Called on the io_context's thread. `end` is called exactly once, last, and never from within

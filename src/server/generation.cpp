@@ -282,7 +282,11 @@ std::expected<void, RequestError> GenerationPlan::add_samples(
                        .prompt_tokens = static_cast<int64_t>(tokens.prompt.size()),
                        .max_new_tokens = tokens.options.max_new_tokens,
                        .stream = {tokenizer_of(llm), tokens.prompt, prompt.text.options, *stops}});
-    requests.push_back(tokens);
+    if (sample + 1 < samples) {
+      requests.push_back(tokens);
+    } else {
+      requests.push_back(std::move(tokens));
+    }
     requests.back().sampling.sample_index = static_cast<uint32_t>(sample);
     if (sample > 0 && grammar)
       requests.back().constraint = constraint_of(llm, prompt.text.options, grammar);

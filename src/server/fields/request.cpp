@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/packed_json.h"
 
 namespace banyan {
 namespace {
@@ -37,6 +38,7 @@ std::optional<int64_t> as_integer(const Json& value) {
 
 std::string show(const Json& value) {
   constexpr size_t kBytesMax = 80;
+  if (is_packed(value)) return fmt::format("a list of {}", packed_size(value));
   if (value.is_structured()) {
     return fmt::format("{} of {}", value.is_array() ? "a list" : "an object", value.size());
   }
@@ -47,11 +49,15 @@ std::string show(const Json& value) {
 
 Result<std::vector<TokenId>> read_token_ids(const Json& list, std::string_view place,
                                             size_t count_max) {
-  if (!list.is_array())
+  bool packed = is_packed(list);
+  if (!packed && !list.is_array()) {
     return invalid_argument("{} is {}, not a list of token ids", place, show(list));
-  if (list.size() > count_max) {
-    return invalid_argument("{} has {} entries, the limit is {}", place, list.size(), count_max);
   }
+  size_t count = packed ? packed_size(list) : list.size();
+  if (count > count_max) {
+    return invalid_argument("{} has {} entries, the limit is {}", place, count, count_max);
+  }
+  if (packed) return unpack(list);
   std::vector<TokenId> ids;
   ids.reserve(list.size());
   for (const Json& entry : list) {

@@ -83,7 +83,8 @@ class RequestFields {
   std::optional<RequestError> error_;
 };
 
-// Checks a list of token ids; `place` names it in the error.
+// Checks a list of token ids, which may be packed (base/packed_json.h); `place` names it in the
+// error.
 Result<std::vector<TokenId>> read_token_ids(const Json& list, std::string_view place,
                                             size_t count_max);
 

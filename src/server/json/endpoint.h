@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "banyan/llm.h"
@@ -36,23 +37,20 @@ struct RequestContext {
 
 RequestContext context_of(const Service& service, const HttpRequest& request);
 
-// Parses the body as JSON; a syntax error is a 400.
-Parsed<Json> parse_body(const std::string& body);
+// Parses the body as JSON, with packed prompts (base/packed_json.h); a syntax error is a 400.
+Parsed<Json> parse_body(std::string_view body);
 
 // Sends an error. A limit exceeded while parsing the body counts as the client's error.
 void respond_error(Responder& responder, const RequestError& error);
 
-// Runs read(context, body) -> Parsed<T> on a worker, then use(T) on the I/O thread.
+// Runs read() -> Parsed<T> on a worker, then use(T) on the I/O thread.
 template <class T, class Read, class Use>
-void read_on_worker(Service& service, const std::string& client, RequestContext context,
-                    std::shared_ptr<const std::string> body, ResponderPtr responder, Read read,
+void make_on_worker(Service& service, const std::string& client, ResponderPtr responder, Read read,
                     Use use) {
   bool queued = service.run_on_worker(
       client,
-      [context = std::move(context), body = std::move(body), read]() -> Result<Parsed<T>> {
-        Parsed<Json> json = parse_body(*body);
-        if (!json) return Parsed<T>(std::unexpected(std::move(json).error()));
-        Parsed<T> made = read(context, *json);
+      [read = std::move(read)]() -> Result<Parsed<T>> {
+        Parsed<T> made = read();
         if (!made && made.error().error.code == ErrorCode::kExhausted) {
           made.error().error.code = ErrorCode::kInvalidArgument;
         }
@@ -64,6 +62,21 @@ void read_on_worker(Service& service, const std::string& client, RequestContext 
         use(std::move(**made));
       });
   if (!queued) responder->respond_error(503, "too many requests are queued; retry later");
+}
+
+// Likewise, for read(context, body) of a JSON body.
+template <class T, class Read, class Use>
+void read_on_worker(Service& service, const std::string& client, RequestContext context,
+                    std::shared_ptr<const std::string> body, ResponderPtr responder, Read read,
+                    Use use) {
+  make_on_worker<T>(
+      service, client, std::move(responder),
+      [context = std::move(context), body = std::move(body), read]() -> Parsed<T> {
+        Parsed<Json> json = parse_body(*body);
+        if (!json) return std::unexpected(std::move(json).error());
+        return read(context, *json);
+      },
+      std::move(use));
 }
 
 template <class T, class Read, class Use>

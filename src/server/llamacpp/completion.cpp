@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/packed_json.h"
 #include "llm/llm_parts.h"
 #include "server/error.h"
 #include "server/fields/infill.h"
@@ -232,11 +233,15 @@ Result<TextRequest> read_prompt(const Json& prompt, const RequestContext& contex
     read.text = *text;
     return read;
   }
+  auto tokens_max = static_cast<size_t>(context.llm.config().prompt_tokens_max);
+  if (is_packed(prompt)) {
+    read.ids = TRY(read_token_ids(prompt, "prompt", tokens_max));
+    return read;
+  }
   if (!prompt.is_array() || prompt.empty()) {
     return invalid_argument("prompt is {}; it must be a text or a list of token ids and texts",
                             show(prompt));
   }
-  auto tokens_max = static_cast<size_t>(context.llm.config().prompt_tokens_max);
   if (prompt.size() > tokens_max) {
     return invalid_argument("prompt has {} entries, the limit is {}", prompt.size(), tokens_max);
   }

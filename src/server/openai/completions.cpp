@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/packed_json.h"
 #include "llm/llm_parts.h"
 #include "server/fields/infill.h"
 #include "server/generation.h"
@@ -285,7 +286,7 @@ std::vector<PromptRequest> read_prompts(RequestFields& fields, const PromptReque
   const Json* prompt = fields.find("prompt");
   if (prompt == nullptr) {
     fields.fail("prompt", " is missing");
-  } else if (prompt->is_string() ||
+  } else if (prompt->is_string() || is_packed(*prompt) ||
              (prompt->is_array() && !prompt->empty() && prompt->front().is_number())) {
     add(*prompt);
   } else if (!prompt->is_array() || prompt->empty()) {

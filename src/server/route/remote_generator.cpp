@@ -315,8 +315,10 @@ void RemoteGenerator::start(const JobPtr& job, const WorkerChoice::Placement& pl
   sinks.end = [this, job, attempt](int status, const Status& outcome) {
     if (job->attempt == attempt) take_end(job, status, outcome);
   };
-  job->exchange = worker->client().send(
-      {.path = "/worker/generate", .body = write_request(next_attempt(*job))}, std::move(sinks));
+  job->exchange = worker->client().send({.path = "/worker/generate",
+                                         .body = write_request(next_attempt(*job)),
+                                         .content_type = kWireRequestType},
+                                        std::move(sinks));
 }
 
 // ---- What workers say ---------------------------------------------------------------------------

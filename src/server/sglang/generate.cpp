@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/packed_json.h"
 #include "llm/llm_parts.h"
 #include "server/generation.h"
 #include "server/json/text.h"
@@ -291,7 +292,9 @@ bool is_text(const Json& value) {
 }
 
 bool is_ids(const Json& value) {
-  return value.is_array() && (value.empty() || !value.front().is_array());
+  if (is_packed(value)) return true;
+  return value.is_array() &&
+         (value.empty() || !(value.front().is_array() || is_packed(value.front())));
 }
 
 void Reader::add_prompts(const char* name, bool (*is_one)(const Json&)) {

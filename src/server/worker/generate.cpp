@@ -15,12 +15,6 @@
 namespace banyan {
 namespace {
 
-Parsed<WireRequest> read_body(const RequestContext&, const Json& body) {
-  Result<WireRequest> wire = read_request(body);
-  if (!wire) return std::unexpected(RequestError(wire.error()));
-  return *std::move(wire);
-}
-
 // One request of a router. Owned by its sinks.
 class WorkerRun : public std::enable_shared_from_this<WorkerRun> {
  public:
@@ -147,8 +141,11 @@ void WorkerRun::send(std::string_view line, bool last) {
 
 void worker_generate(Service& service, HttpRequest request, ResponderPtr responder) {
   auto run = std::make_shared<WorkerRun>(service, request.id, request.client, responder);
-  read_on_worker<WireRequest>(service, std::move(request), responder, read_body,
-                              [run](WireRequest wire) { run->use(std::move(wire)); });
+  auto body = std::make_shared<const std::string>(std::move(request.body));
+  make_on_worker<WireRequest>(
+      service, request.client, responder,
+      [body]() -> Parsed<WireRequest> { return TRY(read_request(*body)); },
+      [run](WireRequest wire) { run->use(std::move(wire)); });
 }
 
 void worker_info(Service& service, HttpRequest, ResponderPtr responder) {

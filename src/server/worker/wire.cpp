@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <concepts>
+#include <cstring>
 #include <iterator>
 #include <type_traits>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "base/json_text.h"
 #include "llm/thinking_budget.h"
 #include "server/fields/token_filter.h"
+#include "server/json/endpoint.h"
 
 namespace banyan {
 namespace {
@@ -109,8 +111,6 @@ void visit_members(T& c, Visit visit) {
 template <Maybe<WireRequest> T, class Visit>
 void visit_members(T& w, Visit visit) {
   visit("version", w.version);
-  visit("prompt", w.request.prompt);
-  visit("resume_tokens", w.request.resume_tokens);
   visit("sampling", w.request.sampling);
   visit("options", w.request.options);
   visit("constraint", w.constraint);
@@ -328,6 +328,35 @@ Status read(const Json& json, std::string_view name,
   return {};
 }
 
+// ---- Token ids ----------------------------------------------------------------------------------
+
+static_assert(std::endian::native == std::endian::little);
+
+void append_ids(std::span<const TokenId> ids, std::string& out) {
+  auto count = static_cast<uint32_t>(ids.size());
+  out.append(reinterpret_cast<const char*>(&count), sizeof count);
+  out.append(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
+}
+
+// Takes a list off the front of `bytes`.
+Result<std::vector<TokenId>> take_ids(std::string_view& bytes, std::string_view name) {
+  uint32_t count = 0;
+  if (bytes.size() < sizeof count) {
+    return invalid_argument("{}: a list of token ids is expected", name);
+  }
+  std::memcpy(&count, bytes.data(), sizeof count);
+  bytes.remove_prefix(sizeof count);
+  if (count > bytes.size() / sizeof(TokenId)) {
+    return invalid_argument("{}: {} token ids are expected, and {} bytes are left", name, count,
+                            bytes.size());
+  }
+  std::vector<TokenId> ids(count);
+  size_t size = count * sizeof(TokenId);
+  if (count > 0) std::memcpy(ids.data(), bytes.data(), size);
+  bytes.remove_prefix(size);
+  return ids;
+}
+
 // Checks what the code below relies on.
 Status check(const WireRequest& wire) {
   const ConstraintSource& c = wire.constraint;
@@ -359,22 +388,33 @@ void append_logprobs(std::span<const TokenLogprob> logprobs, std::string& out) {
 }  // namespace
 
 std::string write_request(const WireRequest& request) {
+  const GenerateRequest& r = request.request;
   std::string body;
-  body.reserve(1024 + 8 * (request.request.prompt.size() + request.request.resume_tokens.size()));
+  body.reserve(2048 + sizeof(TokenId) * (r.prompt.size() + r.resume_tokens.size()));
   append_value(request, body);
+  body += '\n';
+  append_ids(r.prompt, body);
+  append_ids(r.resume_tokens, body);
   return body;
 }
 
-Result<WireRequest> read_request(const Json& body) {
-  if (!body.is_object()) return invalid_argument("the body is not an object");
-  auto version = body.find("version");
-  if (version == body.end() || *version != kWorkerProtocol) {
-    return invalid_argument("version: this worker speaks {}; run router and workers of one build",
+Result<WireRequest> read_request(std::string_view body) {
+  std::string_view head = body.substr(0, body.find('\n'));
+  body.remove_prefix(std::min(head.size() + 1, body.size()));
+  Parsed<Json> json = parse_body(head);
+  if (!json) return std::unexpected(std::move(json).error().error);
+  if (!json->is_object()) return invalid_argument("the body does not begin with an object");
+  auto version = json->find("version");
+  if (version == json->end() || *version != kWorkerProtocol) {
+    return invalid_argument("version: this worker has {}; run router and workers of one build",
                             kWorkerProtocol);
   }
   WireRequest wire;
-  TRY(read(body, "the body", wire));
+  TRY(read(*json, "the body", wire));
   TRY(check(wire));
+  wire.request.prompt = TRY(take_ids(body, "prompt"));
+  wire.request.resume_tokens = TRY(take_ids(body, "resume_tokens"));
+  if (!body.empty()) return invalid_argument("the body: {} bytes follow its end", body.size());
   return wire;
 }
 

@@ -1,7 +1,11 @@
-// What a router and a worker say to each other about one request: GenerateRequest as JSON one way,
+// What a router and a worker say to each other about one request: a GenerateRequest one way,
 // TokenEvents as lines the other. Both ends are of one version; another is refused.
 //
-// A line is one of
+// A request is a line of JSON, then two lists of token ids: the prompt and `resume_tokens`. A list
+// is its length and its ids, 4 little-endian bytes each: as JSON, a long prompt would take longer
+// than everything else that is done for it on its way to the engine.
+//
+// A line of an answer is one of
 //   [position, flags, token, logprob, finish, matched_stop, cached_tokens, restored_tokens,
 //    queued_ns, drafts, draft_tokens, [top], [chosen], error code, "error message"]
 //   {"rejected": [error code, "message"]}   nothing runs; the last line
@@ -21,7 +25,7 @@
 
 namespace banyan {
 
-inline constexpr int kWorkerProtocol = 1;
+inline constexpr int kWorkerProtocol = 2;
 
 // A request and the source of its constraint; `request.constraint` is null.
 struct WireRequest {
@@ -30,10 +34,11 @@ struct WireRequest {
   ConstraintSource constraint;
 };
 
-// The body of POST /worker/generate.
+// The body of POST /worker/generate, and its type.
 std::string write_request(const WireRequest& request);
+inline constexpr const char* kWireRequestType = "application/octet-stream";
 // kInvalidArgument names the first member that is missing, unknown or of the wrong type.
-Result<WireRequest> read_request(const Json& body);
+Result<WireRequest> read_request(std::string_view body);
 
 void append_event(const TokenEvent& event, std::string& out);
 void append_rejection(const Error& error, std::string& out);

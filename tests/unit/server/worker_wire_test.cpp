@@ -42,7 +42,7 @@ WireRequest full_request() {
 }
 
 Result<WireRequest> sent(const WireRequest& wire) {
-  return read_request(parse_json(write_request(wire), "sent").value());
+  return read_request(write_request(wire));
 }
 
 TEST(WorkerWire, ARequestArrivesAsItWas) {
@@ -78,21 +78,32 @@ TEST(WorkerWire, TakesNothingElse) {
     const char *body, *message;
   };
   for (auto [body, message] :
-       {Case{"[]", "not an object"}, Case{R"({"prompt": [1]})", "version"},
-        Case{R"({"version": 2, "prompt": [1]})", "version: this worker speaks 1"},
-        Case{R"({"version": 1, "promt": [1]})", "unknown member promt"},
-        Case{R"({"version": 1, "prompt": [1.5]})", "prompt: an integer"},
-        Case{R"({"version": 1, "prompt": [4294967296]})", "prompt: a smaller integer"},
-        Case{R"({"version": 1, "sampling": {"seed": -1}})", "seed: a smaller integer"},
-        Case{R"({"version": 1, "sampling": {"logit_bias": [[1]]}})", "pairs of token and bias"},
-        Case{R"({"version": 1, "sampling": {"dry_breakers": [[]]}})", "dry_breakers"},
-        Case{R"({"version": 1, "constraint": {"grammar": {"kind": 9}}})", "a kind of grammar"},
-        Case{R"({"version": 1, "constraint": {"tokens": {"banned": [[]]}}})", "banned"},
-        Case{R"({"version": 1, "constraint": {"tokens": {}, "grammar": {}}})", "not both"}}) {
-    Result<WireRequest> got = read_request(parse_json(body, "body").value());
+       {Case{"", "not valid JSON"}, Case{"[]", "object"}, Case{"{}", "version"},
+        Case{R"({"version": 1, "prompt": [1]})", "version: this worker has 2"},
+        Case{R"({"version": 2, "promt": 1})", "unknown member promt"},
+        Case{R"({"version": 2, "sampling": {"top_k": 1.5}})", "top_k: an integer"},
+        Case{R"({"version": 2, "sampling": {"top_k": 1e300}})", "top_k: an integer"},
+        Case{R"({"version": 2, "options": {"stop_token_ids": [4294967296]}})", "a smaller integer"},
+        Case{R"({"version": 2, "sampling": {"seed": -1}})", "seed: a smaller integer"},
+        Case{R"({"version": 2, "sampling": {"logit_bias": [[1]]}})", "pairs of token and bias"},
+        Case{R"({"version": 2, "sampling": {"dry_breakers": [[]]}})", "dry_breakers"},
+        Case{R"({"version": 2, "constraint": {"grammar": {"kind": 9}}})", "a kind of grammar"},
+        Case{R"({"version": 2, "constraint": {"tokens": {"banned": [[]]}}})", "banned"},
+        Case{R"({"version": 2, "constraint": {"tokens": {}, "grammar": {}}})", "not both"},
+        Case{R"({"version": 2})", "prompt: a list of token ids"}}) {
+    Result<WireRequest> got = read_request(body);
     ASSERT_FALSE(got) << body;
     EXPECT_NE(got.error().message.find(message), std::string::npos) << got.error().message;
   }
+}
+
+TEST(WorkerWire, APartOfARequestIsRefused) {
+  std::string body = write_request(full_request());
+  for (size_t size = 0; size < body.size(); ++size) {
+    EXPECT_FALSE(read_request(std::string_view(body).substr(0, size))) << size;
+  }
+  EXPECT_TRUE(read_request(body));
+  EXPECT_FALSE(read_request(body + '\0'));
 }
 
 TEST(WorkerWire, AnEventArrivesBitForBit) {
@@ -162,7 +173,7 @@ TEST(WorkerWire, AWorkerTellsWhatItIs) {
   ASSERT_TRUE(got) << got.error().message;
   EXPECT_EQ(to_json(*got), to_json(info));
   Json other = to_json(info);
-  other["version"] = 2;
+  other["version"] = kWorkerProtocol - 1;
   EXPECT_EQ(read_worker_info(other.dump()).error().code, ErrorCode::kUnsupported);
   other = to_json(info);
   other.erase("steps");
