@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "server/fields/reader.h"
+#include "server/http/request_reader.h"
 
 namespace banyan {
 namespace {

@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "base/tls.h"
-#include "server/fields/reader.h"
 #include "server/http/http.h"
 #include "server/http/origin.h"
+#include "server/http/request_reader.h"
 #include "server/routes.h"
 #include "server/service.h"
 

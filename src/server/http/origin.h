@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "server/fields/reader.h"
 #include "server/http/http.h"
+#include "server/http/request_reader.h"
 
 namespace banyan {
 

@@ -1,6 +1,6 @@
 // The parser of HTTP requests, with the input cut at every position, and requests that could be
 // read in two ways.
-#include "server/fields/reader.h"
+#include "server/http/request_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/fields/reader.h"
+#include "server/http/request_reader.h"
 
 #include <fmt/format.h>
 
