@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace banyan {
 
 GrammarQueue::GrammarQueue(const Workers::Options& options, Post post)
@@ -15,6 +17,7 @@ GrammarQueue::~GrammarQueue() {
 std::shared_ptr<GrammarQueue::Wait> GrammarQueue::compile(const Llm& llm, const std::string& client,
                                                           std::vector<MissingGrammar> grammars,
                                                           SteadyTime deadline, Done done) {
+  CHECK(!grammars.empty() && done, "{} grammars", grammars.size());
   auto wait = std::make_shared<Wait>();
   wait->left = grammars.size();
   wait->deadline = deadline;

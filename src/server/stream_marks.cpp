@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iterator>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/quote.h"
 
@@ -38,6 +39,7 @@ Status StreamMarks::resume(std::string_view last_event_id) {
 
 void StreamMarks::mark_each(size_t counter, std::string& events) {
   constexpr std::string_view kEnd = "\n\n";
+  CHECK(counter < counts_.size(), "{} of {}", counter, counts_.size());
   if (events.empty()) return;
   marked_.clear();
   std::string_view left = events;

@@ -5,9 +5,14 @@
 
 #include <utility>
 
+#include "base/check.h"
+#include "base/signed.h"
+
 namespace banyan {
 
-Workers::Workers(const Options& options) : queue_(static_cast<size_t>(options.queued_max)) {
+Workers::Workers(const Options& options) : queue_(as_size(options.queued_max)) {
+  CHECK(options.threads > 0 && options.queued_max > 0, "{} threads, {} queued", options.threads,
+        options.queued_max);
   for (int i = 0; i < options.threads; ++i) {
     threads_.emplace_back([this, niceness = options.niceness] { loop(niceness); });
   }

@@ -77,5 +77,11 @@ TEST(StreamMarks, RefusesIdsOfOtherStreams) {
   for (const char* id : {"1,2", "0,0", "1,2;1"}) EXPECT_TRUE(StreamMarks(2).resume(id)) << id;
 }
 
+TEST(StreamMarks, HasACounterForEachChoice) {
+  StreamMarks marks(2);
+  std::string events = "data: a\n\n";
+  EXPECT_DEATH(marks.mark(3, events), "3 of 3");
+}
+
 }  // namespace
 }  // namespace banyan
