@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/signed.h"
 #include "weights/files/gguf_config.h"
 #include "weights/files/gguf_recurrent.h"
 
@@ -146,44 +147,34 @@ constexpr std::array kErnieMoeKeys = {
     GgufKey{"leading_dense_block_count", "moe_layer_start_index"},
     GgufKey{"interleave_moe_layer_step", "moe_layer_interval"},
 };
-constexpr std::array kDeepseekKeys = {
-    GgufKey{"expert_count", "n_routed_experts"},
-    GgufKey{"expert_used_count", "num_experts_per_tok"},
-    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
-    GgufKey{"expert_shared_count", "n_shared_experts"},
-    GgufKey{"expert_group_count", "n_group"},
-    GgufKey{"expert_group_used_count", "topk_group"},
-    GgufKey{"expert_weights_norm", "norm_topk_prob"},
-    GgufKey{"expert_weights_scale", "routed_scaling_factor"},
-    GgufKey{"leading_dense_block_count", "first_k_dense_replace"},
-};
+constexpr std::array kDeepseekKeys =
+    joined(kGroupedExpertKeys, std::to_array<GgufKey>({
+                                   {"expert_count", "n_routed_experts"},
+                                   {"expert_shared_count", "n_shared_experts"},
+                                   {"leading_dense_block_count", "first_k_dense_replace"},
+                               }));
 constexpr std::array kLfm2Keys = {GgufKey{"shortconv.l_cache", "conv_L_cache"}};
-constexpr std::array kLfm2MoeKeys = {
-    GgufKey{"shortconv.l_cache", "conv_L_cache"},
-    GgufKey{"expert_count", "num_experts"},
-    GgufKey{"expert_used_count", "num_experts_per_tok"},
-    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
-    GgufKey{"expert_weights_scale", "routed_scaling_factor"},
-    GgufKey{"leading_dense_block_count", "num_dense_layers"},
-};
+constexpr std::array kLfm2MoeKeys =
+    joined(kLfm2Keys, std::to_array<GgufKey>({
+                          {"expert_count", "num_experts"},
+                          {"expert_used_count", "num_experts_per_tok"},
+                          {"expert_feed_forward_length", "moe_intermediate_size"},
+                          {"expert_weights_scale", "routed_scaling_factor"},
+                          {"leading_dense_block_count", "num_dense_layers"},
+                      }));
 constexpr std::array kLlama4Keys = {
     GgufKey{"expert_count", "num_local_experts"},
     GgufKey{"expert_used_count", "num_experts_per_tok"},
     GgufKey{"expert_feed_forward_length", "intermediate_size"},
     GgufKey{"interleave_moe_layer_step", "interleave_moe_layer_step"},
 };
-constexpr std::array kLingKeys = {
-    GgufKey{"expert_count", "num_experts"},
-    GgufKey{"expert_used_count", "num_experts_per_tok"},
-    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
-    GgufKey{"expert_shared_count", "num_shared_experts"},
-    GgufKey{"expert_group_count", "n_group"},
-    GgufKey{"expert_group_used_count", "topk_group"},
-    GgufKey{"expert_weights_norm", "norm_topk_prob"},
-    GgufKey{"expert_weights_scale", "routed_scaling_factor"},
-    GgufKey{"leading_dense_block_count", "first_k_dense_replace"},
-    GgufKey{"nextn_predict_layers", "num_nextn_predict_layers"},
-};
+constexpr std::array kLingKeys =
+    joined(kGroupedExpertKeys, std::to_array<GgufKey>({
+                                   {"expert_count", "num_experts"},
+                                   {"expert_shared_count", "num_shared_experts"},
+                                   {"leading_dense_block_count", "first_k_dense_replace"},
+                                   {"nextn_predict_layers", "num_nextn_predict_layers"},
+                               }));
 constexpr std::array kHunyuanKeys = {
     GgufKey{"expert_count", "num_experts"},
     GgufKey{"expert_used_count", "moe_topk"},
@@ -291,7 +282,7 @@ void read_llama4(GgufConfig& c) {
   bool whole = c.has("attention.sliding_window") && c.integer("attention.sliding_window", 0) == 0;
   if (!whole) return c.set("attention_chunk_size", 8192);
   c.set("attention_chunk_size", Json());
-  c.set("no_rope_layers", Json(std::vector<int>(static_cast<size_t>(c.layers()), 1)));
+  c.set("no_rope_layers", Json(std::vector<int>(as_size(c.layers()), 1)));
 }
 
 void read_ling2(GgufConfig& c) {
@@ -305,6 +296,45 @@ void read_hunyuan(GgufConfig& c) {
   c.ignore("rope.scaling.original_context_length");
   c.ignore("expert_shared_feed_forward_length");
 }
+
+constexpr GgufArchitecture kLfm2 = {
+    .name = "lfm2",
+    .family = "Lfm2ForCausalLM",
+    .names = kLfm2Names,
+    .keys = kLfm2Keys,
+    .eps_key = "norm_eps",
+    .bias_key = "",
+    .recurrence = "conv",
+    .rest = [](GgufConfig& c) { c.set("block_auto_adjust_ff_dim", false); }};
+constexpr GgufArchitecture kLfm2Moe = [] {
+  GgufArchitecture a = kLfm2;
+  a.name = "lfm2moe";
+  a.family = a.sparse_family = "Lfm2MoeForCausalLM";
+  a.keys = kLfm2MoeKeys;
+  a.experts = kLfm2Experts;
+  a.rest = expect_sigmoid;
+  return a;
+}();
+
+constexpr GgufArchitecture kNemotron = {.name = "nemotron_h",
+                                        .family = "NemotronHForCausalLM",
+                                        .interleaved = true,
+                                        .names_prediction = true,
+                                        .single_blocks = true,
+                                        .scope = "backbone",
+                                        .names = kNemotronNames,
+                                        .keys = kNemotronKeys,
+                                        .experts = kNemotronExperts,
+                                        .eps_key = "layer_norm_epsilon",
+                                        .bias_key = "",
+                                        .recurrence = "mamba",
+                                        .rest = read_nemotron_h};
+constexpr GgufArchitecture kNemotronMoe = [] {
+  GgufArchitecture a = kNemotron;
+  a.name = "nemotron_h_moe";
+  a.sparse_family = a.family;
+  return a;
+}();
 
 constexpr std::array kArchitectures = {
     GgufArchitecture{.name = "bailingmoe2",
@@ -366,12 +396,14 @@ constexpr std::array kArchitectures = {
                      .names = kGptOssNames,
                      .keys = kGptOssKeys,
                      .rest = [](GgufConfig& c) { c.set_window(); }},
-    GgufArchitecture{
-        .name = "granite", .family = "GraniteForCausalLM", .turned = true, .keys = kGraniteKeys},
+    GgufArchitecture{.name = "granite",
+                     .family = "GraniteForCausalLM",
+                     .interleaved = true,
+                     .keys = kGraniteKeys},
     GgufArchitecture{.name = "granitehybrid",
                      .family = "GraniteMoeHybridForCausalLM",
                      .sparse_family = "GraniteMoeHybridForCausalLM",
-                     .turned = true,
+                     .interleaved = true,
                      .names = kGraniteHybridNames,
                      .keys = kGraniteHybridKeys,
                      .experts = kGraniteExperts,
@@ -398,28 +430,12 @@ constexpr std::array kArchitectures = {
                      .bias_key = "",
                      .latent = true,
                      .rest = read_kimi_linear},
-    GgufArchitecture{.name = "lfm2",
-                     .family = "Lfm2ForCausalLM",
-                     .names = kLfm2Names,
-                     .keys = kLfm2Keys,
-                     .eps_key = "norm_eps",
-                     .bias_key = "",
-                     .recurrence = "conv",
-                     .rest = [](GgufConfig& c) { c.set("block_auto_adjust_ff_dim", false); }},
-    GgufArchitecture{.name = "lfm2moe",
-                     .family = "Lfm2MoeForCausalLM",
-                     .sparse_family = "Lfm2MoeForCausalLM",
-                     .names = kLfm2Names,
-                     .keys = kLfm2MoeKeys,
-                     .experts = kLfm2Experts,
-                     .eps_key = "norm_eps",
-                     .bias_key = "",
-                     .recurrence = "conv",
-                     .rest = expect_sigmoid},
+    kLfm2,
+    kLfm2Moe,
     GgufArchitecture{.name = "llama",
                      .family = "LlamaForCausalLM",
                      .sparse_family = "MixtralForCausalLM",
-                     .turned = true,
+                     .interleaved = true,
                      .keys = kExpertKeys,
                      .experts = kMixtralExperts},
     GgufArchitecture{.name = "llama4",
@@ -436,34 +452,9 @@ constexpr std::array kArchitectures = {
                      .keys = kExpertKeys,
                      .experts = kMixtralExperts,
                      .rest = read_minimax},
-    GgufArchitecture{.name = "mistral3", .family = "Ministral3ForCausalLM", .turned = true},
-    GgufArchitecture{.name = "nemotron_h",
-                     .family = "NemotronHForCausalLM",
-                     .turned = true,
-                     .names_prediction = true,
-                     .single_blocks = true,
-                     .scope = "backbone",
-                     .names = kNemotronNames,
-                     .keys = kNemotronKeys,
-                     .experts = kNemotronExperts,
-                     .eps_key = "layer_norm_epsilon",
-                     .bias_key = "",
-                     .recurrence = "mamba",
-                     .rest = read_nemotron_h},
-    GgufArchitecture{.name = "nemotron_h_moe",
-                     .family = "NemotronHForCausalLM",
-                     .sparse_family = "NemotronHForCausalLM",
-                     .turned = true,
-                     .names_prediction = true,
-                     .single_blocks = true,
-                     .scope = "backbone",
-                     .names = kNemotronNames,
-                     .keys = kNemotronKeys,
-                     .experts = kNemotronExperts,
-                     .eps_key = "layer_norm_epsilon",
-                     .bias_key = "",
-                     .recurrence = "mamba",
-                     .rest = read_nemotron_h},
+    GgufArchitecture{.name = "mistral3", .family = "Ministral3ForCausalLM", .interleaved = true},
+    kNemotron,
+    kNemotronMoe,
     GgufArchitecture{.name = "olmo2", .family = "Olmo2ForCausalLM", .rest = read_olmo2},
     GgufArchitecture{
         .name = "phi3", .family = "Phi3ForCausalLM", .names = kPhi3Names, .rest = read_phi3},
@@ -509,7 +500,7 @@ constexpr std::array kArchitectures = {
                            c.set("attention_out_bias",
                                  c.stores("model.layers.0.self_attn.o_proj.bias"));
                          }},
-    GgufArchitecture{.name = "smollm3", .family = "SmolLM3ForCausalLM", .turned = true},
+    GgufArchitecture{.name = "smollm3", .family = "SmolLM3ForCausalLM", .interleaved = true},
 };
 
 // The name of a layer's module below "model.layers.<i>."; "" if it is unknown.

@@ -2,6 +2,9 @@
 // tensors on both sides, and the config.json key of each metadata value. THE LIST is in the source.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +26,26 @@ struct GgufKey {
   std::string_view theirs, ours;
 };
 
+// Keys of routers that choose experts within groups, as DeepSeek's do; several families share them.
+inline constexpr std::array kGroupedExpertKeys = {
+    GgufKey{"expert_used_count", "num_experts_per_tok"},
+    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
+    GgufKey{"expert_group_count", "n_group"},
+    GgufKey{"expert_group_used_count", "topk_group"},
+    GgufKey{"expert_weights_norm", "norm_topk_prob"},
+    GgufKey{"expert_weights_scale", "routed_scaling_factor"},
+};
+
+// `shared` and then `own`.
+template <size_t N, size_t M>
+consteval std::array<GgufKey, N + M> joined(const std::array<GgufKey, N>& shared,
+                                            const std::array<GgufKey, M>& own) {
+  std::array<GgufKey, N + M> all;
+  std::ranges::copy(shared, all.begin());
+  std::ranges::copy(own, all.begin() + N);
+  return all;
+}
+
 // Stands for the number of an expert in the name of a tensor with those of all experts.
 inline constexpr char kGgufExpert = '@';
 
@@ -36,7 +59,7 @@ struct GgufArchitecture {
   std::string_view family;              // as in config.json's architectures
   std::string_view sparse_family = "";  // for a file with experts; "": rejects them
   // Rows of q and k are stored with the two elements of a rotary pair adjacent.
-  bool turned = false;
+  bool interleaved = false;
   bool norms_plus_one = false;           // norm weights are stored with 1 added
   bool tiled_values = false;             // Gated DeltaNet's value heads: see gguf_rows.h
   bool names_prediction = false;         // layers for prediction are below "mtp"

@@ -86,21 +86,17 @@ inline constexpr std::array kNemotronNames = {
     GgufName{"ffn_down_shexp", "mixer.shared_experts.down_proj"},
     GgufName{"exp_probs_b", "mixer.gate.e_score_correction_bias", true},
 };
-inline constexpr std::array kNemotronKeys = {
-    GgufKey{"ssm.conv_kernel", "conv_kernel"},
-    GgufKey{"ssm.state_size", "ssm_state_size"},
-    GgufKey{"ssm.group_count", "n_groups"},
-    GgufKey{"ssm.time_step_rank", "mamba_num_heads"},
-    GgufKey{"expert_count", "n_routed_experts"},
-    GgufKey{"expert_used_count", "num_experts_per_tok"},
-    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
-    GgufKey{"expert_shared_count", "n_shared_experts"},
-    GgufKey{"expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"},
-    GgufKey{"expert_group_count", "n_group"},
-    GgufKey{"expert_group_used_count", "topk_group"},
-    GgufKey{"expert_weights_norm", "norm_topk_prob"},
-    GgufKey{"expert_weights_scale", "routed_scaling_factor"},
-};
+inline constexpr std::array kNemotronKeys =
+    joined(kGroupedExpertKeys,
+           std::to_array<GgufKey>({
+               {"ssm.conv_kernel", "conv_kernel"},
+               {"ssm.state_size", "ssm_state_size"},
+               {"ssm.group_count", "n_groups"},
+               {"ssm.time_step_rank", "mamba_num_heads"},
+               {"expert_count", "n_routed_experts"},
+               {"expert_shared_count", "n_shared_experts"},
+               {"expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"},
+           }));
 inline constexpr GgufExpertNames kNemotronExperts = {.router = "mixer.gate",
                                                      .scope = "mixer.experts"};
 
@@ -169,25 +165,21 @@ inline constexpr std::array kLing3Names = {
     GgufName{"exp_probs_b", "mlp.gate.expert_bias", true},
     GgufName{"layer_output_norm", "final_layernorm"},
 };
-inline constexpr std::array kLing3Keys = {
-    GgufKey{"attention.q_lora_rank", "q_lora_rank"},
-    GgufKey{"attention.kv_lora_rank", "kv_lora_rank"},
-    GgufKey{"kda.head_dim", "head_dim"},
-    GgufKey{"kda.safe_gate", "kda_safe_gate"},
-    GgufKey{"kda.gate_lower_bound", "kda_lower_bound"},
-    GgufKey{"ssm.conv_kernel", "short_conv_kernel_size"},
-    GgufKey{"expert_count", "num_experts"},
-    GgufKey{"expert_used_count", "num_experts_per_tok"},
-    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
-    GgufKey{"expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"},
-    GgufKey{"expert_shared_count", "num_shared_experts"},
-    GgufKey{"expert_group_count", "n_group"},
-    GgufKey{"expert_group_used_count", "topk_group"},
-    GgufKey{"expert_weights_norm", "norm_topk_prob"},
-    GgufKey{"expert_weights_scale", "routed_scaling_factor"},
-    GgufKey{"leading_dense_block_count", "first_k_dense_replace"},
-    GgufKey{"nextn_predict_layers", "num_nextn_predict_layers"},
-};
+inline constexpr std::array kLing3Keys =
+    joined(kGroupedExpertKeys,
+           std::to_array<GgufKey>({
+               {"attention.q_lora_rank", "q_lora_rank"},
+               {"attention.kv_lora_rank", "kv_lora_rank"},
+               {"kda.head_dim", "head_dim"},
+               {"kda.safe_gate", "kda_safe_gate"},
+               {"kda.gate_lower_bound", "kda_lower_bound"},
+               {"ssm.conv_kernel", "short_conv_kernel_size"},
+               {"expert_count", "num_experts"},
+               {"expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"},
+               {"expert_shared_count", "num_shared_experts"},
+               {"leading_dense_block_count", "first_k_dense_replace"},
+               {"nextn_predict_layers", "num_nextn_predict_layers"},
+           }));
 
 void read_qwen3_next(GgufConfig& c);
 void read_qwen3_5(GgufConfig& c);

@@ -24,8 +24,8 @@ Result<int64_t> size_in(const GgufArchitecture& architecture, const GgufPairs& p
 }
 
 // Of a head's rows, the two of a rotary pair are adjacent in the file.
-Result<RowSwap> turned_heads(const GgufArchitecture& architecture, const GgufPairs& pairs,
-                             const TensorInfo& tensor) {
+Result<RowSwap> interleaved_heads(const GgufArchitecture& architecture, const GgufPairs& pairs,
+                                  const TensorInfo& tensor) {
   bool q = tensor.name.find(".q_proj.") != tensor.name.npos;
   bool k = tensor.name.find(".k_proj.") != tensor.name.npos;
   if (!q && !k) return RowSwap();
@@ -75,7 +75,7 @@ int64_t RowSwap::stored(int64_t row) const {
 
 Result<RowSwap> row_swap_of(const GgufArchitecture& architecture, const GgufPairs& pairs,
                             const TensorInfo& tensor) {
-  if (architecture.turned) return turned_heads(architecture, pairs, tensor);
+  if (architecture.interleaved) return interleaved_heads(architecture, pairs, tensor);
   if (architecture.tiled_values) return tiled_values(architecture, pairs, tensor);
   return RowSwap();
 }
