@@ -95,7 +95,6 @@ Parsed<MessageParserOptions> plan_messages(const RequestContext& context, ChatRe
   request.text.add_special_tokens = false;
   MessageParserOptions options = TRY(
       set_syntax(context.syntax, request.text.text, chat.tools, chat.separate_reasoning, request));
-  if (chat.thinking_tokens_max) request.thinking_tokens_max = chat.thinking_tokens_max;
   TRY(bound_reasoning(context.llm, options, chat.tools.may_call(), request));
   TRY(plan.add_prompt(context.llm, request));
   TRY(plan.check_rids());

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "llm/chat_prompt.h"
 #include "llm/messages/message_parser.h"
@@ -19,9 +18,8 @@ namespace banyan {
 struct ChatRequest {
   ChatPrompt prompt;
   ToolRequest tools;
-  PromptRequest options;                            // the prompt itself comes from `prompt`
-  bool separate_reasoning = true;                   // separate it from the content
-  std::optional<int64_t> thinking_tokens_max = {};  // overrides the one in `options`
+  PromptRequest options;           // the prompt itself comes from `prompt`
+  bool separate_reasoning = true;  // separate it from the content
 };
 
 // Sets the template variables that turn thinking on or off, unless `variables` has them already.

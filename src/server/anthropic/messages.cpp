@@ -246,15 +246,14 @@ void read_output_format(RequestFields& fields, const JsonSchemaOptions& json,
   request.grammar_field = name;
 }
 
-void read_message_options(RequestFields& fields, const RequestContext& context,
-                          PromptRequest& request) {
+PromptRequest read_message_options(RequestFields& fields, const RequestContext& context) {
   constexpr SamplingNames kNames = {.max_new_tokens = "max_tokens",
                                     .min_new_tokens = "min_tokens",
                                     .seed = "seed",
                                     .max_new_tokens_default = kNewTokensMax,
                                     .stop = "stop_sequences"};
-  request = read_sampling(fields, kNames, context.llm.recommended_sampling(), context.llm.config(),
-                          context.json, context.defaults);
+  PromptRequest request = read_sampling(fields, kNames, context.llm.recommended_sampling(),
+                                        context.llm.config(), context.json, context.defaults);
   if (fields.find("max_tokens") == nullptr) fields.fail("max_tokens", " is missing");
   if (request.text.options.max_new_tokens == 0) {
     fields.fail("max_tokens", " is 0; it must be 1 or more");
@@ -264,14 +263,16 @@ void read_message_options(RequestFields& fields, const RequestContext& context,
   read_output_format(fields, context.json, request);
   fields.refuse({"container", "mcp_servers", "context_management"});
   fields.accept_only({{"service_tier", R"(["auto","standard_only"])"}});
+  return request;
 }
 
 }  // namespace
 
 Parsed<GenerationPlan> plan_message(const RequestContext& context, const Json& body) {
   RequestFields fields(body);
-  ChatRequest chat = read_anthropic_chat(fields);
-  read_message_options(fields, context, chat.options);
+  ChatRequest chat;
+  chat.options = read_message_options(fields, context);
+  read_anthropic_chat(fields, chat);
   std::string model = answered_model(fields, context);
   GenerationPlan plan(context.compiled);
   plan.rids = read_rids(fields, "msg_" + context.request_id);
@@ -291,7 +292,8 @@ Parsed<GenerationPlan> plan_message(const RequestContext& context, const Json& b
 
 Parsed<Json> count_message_tokens(const RequestContext& context, const Json& body) {
   RequestFields fields(body);
-  ChatRequest chat = read_anthropic_chat(fields);
+  ChatRequest chat;
+  read_anthropic_chat(fields, chat);
   answered_model(fields, context);
   TRY(fields.finish());
   return Json{{"input_tokens", TRY(count_prompt_tokens(context, std::move(chat.prompt)))}};

@@ -241,7 +241,7 @@ void read_thinking(RequestFields& fields, ChatRequest& chat) {
   if (auto done = inner.finish(); !done) {
     return fields.fail("thinking", ": " + done.error().error.message, done.error().error.code);
   }
-  if (type == "enabled") chat.thinking_tokens_max = budget;
+  if (type == "enabled" && budget) chat.options.thinking_tokens_max = budget;
   if (type != "adaptive") set_thinking(chat.prompt.variables, type == "enabled");
 }
 
@@ -261,8 +261,7 @@ void read_effort(RequestFields& fields, Json& variables) {
 
 }  // namespace
 
-ChatRequest read_anthropic_chat(RequestFields& fields) {
-  ChatRequest chat;
+void read_anthropic_chat(RequestFields& fields, ChatRequest& chat) {
   read_tool_fields(fields, chat);
   read_thinking(fields, chat);
   read_effort(fields, chat.prompt.variables);
@@ -271,7 +270,7 @@ ChatRequest read_anthropic_chat(RequestFields& fields) {
     std::string_view name = messages.error().message.starts_with("system") ? "system" : "messages";
     fields.fail(std::string(name).c_str(), messages.error().message.substr(name.size()),
                 messages.error().code);
-    return chat;
+    return;
   }
   chat.prompt.messages = *std::move(messages);
   // A final assistant message is the beginning of the answer.
@@ -279,7 +278,6 @@ ChatRequest read_anthropic_chat(RequestFields& fields) {
   bool goes_on = last["role"] == "assistant" && !last.contains("tool_calls");
   chat.prompt.continue_final_message = goes_on;
   chat.prompt.add_generation_prompt = !goes_on;
-  return chat;
 }
 
 }  // namespace banyan

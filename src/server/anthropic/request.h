@@ -9,7 +9,7 @@
 namespace banyan {
 
 // Reads system, messages, tools, tool_choice, thinking and output_config. Errors are recorded in
-// `fields`. Sampling and length options are not read here.
-ChatRequest read_anthropic_chat(RequestFields& fields);
+// `fields`. Of `chat.options`, only a thinking budget is set.
+void read_anthropic_chat(RequestFields& fields, ChatRequest& chat);
 
 }  // namespace banyan
