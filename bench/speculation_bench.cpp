@@ -4,23 +4,19 @@
 //   cmake --build --preset release --target speculation_bench
 //
 //   build/release/bench/speculation_bench follow TOKENIZER_DIR PROMPT_FILE ANSWER_FILE DRAFTER...
-//   build/release/bench/speculation_bench suites MODEL_DIR CASES TOKENS_MAX DRAFTER...
 //
-// `follow` counts the steps of a sequence whose model writes the answer's text after the prompt,
-// spelled as the tokenizer does, with the engine's own drafters and pauses, and measures what
-// proposing costs. No model runs. `suites` runs the conversations of MODEL_DIR/eval greedily, with
-// and without drafts in turns, and drafts of at most TOKENS_MAX. A drafter is a name in
+// Counts the steps of a sequence whose model writes the answer's text after the prompt, spelled as
+// the tokenizer does, with the engine's own drafters and pauses, and measures what proposing costs.
+// No model runs; `banyan bench speculation` runs one. A drafter is a name in
 // EngineConfig::drafters, or several separated by commas.
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "banyan/llm.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "engine/drafters/ngram.h"
 #include "engine/drafters/speculate.h"
 #include "engine/drafters/suffix.h"
@@ -114,102 +110,9 @@ int follow_files(int count, char** arguments) {
   return 0;
 }
 
-// ---- A model that writes
-// -------------------------------------------------------------------------
-
-struct Run {
-  std::vector<TokenId> tokens;
-  int64_t steps = 0;
-  double time_s = 0;
-};
-
-Run generate(Llm& llm, const GenerateRequest& request) {
-  Run run;
-  int64_t steps = llm.engine().stats().steps;
-  double began_s = now_s();
-  value_or_exit(llm.engine().submit(request, [&](const TokenEvent& event) {
-    if (event.has_token) run.tokens.push_back(event.token);
-  }));
-  while (llm.engine().step()) {
-  }
-  run.time_s = now_s() - began_s;
-  run.steps = llm.engine().stats().steps - steps;
-  return run;
-}
-
-struct Sum {
-  int64_t tokens = 0, steps = 0;
-  double time_s = 0;
-  void add(const Run& run) {
-    tokens += std::ssize(run.tokens);
-    steps += run.steps;
-    time_s += run.time_s;
-  }
-  double rate() const { return static_cast<double>(tokens) / time_s; }
-};
-
-void print(const std::string& suite, const std::string& drafters, const Sum& plain,
-           const Sum& drafted, bool same) {
-  fmt::print(
-      "{:<12} {:<13} {} tokens, {} steps instead of {} ({:.1f}% saved); {:.0f} tokens/s, {:.0f} "
-      "without ({:.2f}x){}\n",
-      suite, drafters, drafted.tokens, drafted.steps, plain.steps,
-      100 - 100 * static_cast<double>(drafted.steps) / static_cast<double>(plain.steps),
-      drafted.rate(), plain.rate(), drafted.rate() / plain.rate(),
-      same ? "" : "; THE TOKENS DIFFER");
-}
-
-int suites(int count, char** arguments) {
-  std::string folder = arguments[0];
-  int cases = std::stoi(arguments[1]), tokens_max = std::stoi(arguments[2]);
-  auto load = [&](std::vector<std::string> drafters) {
-    return value_or_exit(Llm::load({.model_path = folder,
-                                    .running_max = 1,
-                                    .radix_cache = false,
-                                    .draft_tokens_max = tokens_max,
-                                    .drafters = std::move(drafters)}));
-  };
-  auto plain = load({});
-  for (int d = 3; d < count; ++d) {
-    auto drafting = load(split(arguments[d]));
-    Sum all_plain, all_drafted;
-    for (const auto& file : std::filesystem::directory_iterator(folder + "/eval")) {
-      std::string text = value_or_exit(read_file(file.path().string()));
-      Sum sum_plain, sum_drafted;
-      bool same = true;
-      size_t begin = 0;
-      for (int i = 0; i < cases && begin < text.size(); ++i) {
-        size_t end = std::min(text.find('\n', begin), text.size());
-        Json json = Json::parse(text.substr(begin, end - begin), nullptr, false);
-        begin = end + 1;
-        std::vector<ChatMessage> messages;
-        for (const Json& m : json.value("messages", Json::array())) {
-          messages.push_back({m.value("role", ""), m.value("content", "")});
-        }
-        if (messages.empty()) continue;
-        TextRequest request{.text = value_or_exit(plain->apply_chat_template(messages)),
-                            .add_special_tokens = false,
-                            .sampling = {.temperature = 0},
-                            .options = {.max_new_tokens = 256}};
-        GenerateRequest tokens = value_or_exit(plain->to_tokens(request));
-        Run a = generate(*plain, tokens), b = generate(*drafting, tokens);
-        same = same && a.tokens == b.tokens;
-        for (Sum* sum : {&sum_plain, &all_plain}) sum->add(a);
-        for (Sum* sum : {&sum_drafted, &all_drafted}) sum->add(b);
-      }
-      if (sum_plain.steps > 0) {
-        print(file.path().stem().string(), arguments[d], sum_plain, sum_drafted, same);
-      }
-    }
-    print("all", arguments[d], all_plain, all_drafted, true);
-  }
-  return 0;
-}
-
 int run(int count, char** arguments) {
   std::string mode = count > 1 ? arguments[1] : "";
   if (mode == "follow" && count > 5) return follow_files(count - 2, arguments + 2);
-  if (mode == "suites" && count > 5) return suites(count - 2, arguments + 2);
   fmt::print(stderr, "see the first lines of bench/speculation_bench.cpp\n");
   return 2;
 }
