@@ -164,6 +164,9 @@ TEST_F(Tls, ClientsProveThemselvesWhereTheyMust) {
   EXPECT_NE(failure({.authorities = {own_.certificate_file}}), "");
   Certificate third(folder_, "third");
   EXPECT_NE(failure(third.towards(own_)), "");
+  auto answer = fetch(other_.towards(own_), {.method = "GET", .path = "/health"});
+  ASSERT_TRUE(answer.has_value()) << answer.error().message;
+  EXPECT_EQ(answer->status, 200);
   EXPECT_TRUE(back_to_base());
 }
 

@@ -134,8 +134,7 @@ class QuantisedCache : public testing::TestWithParam<GoldenCase> {
     auto info = inspect_model(config_of(GetParam(), "auto"));
     ASSERT_TRUE(info.has_value()) << info.error().message;
     if (info->kv_cache_dtype.empty()) GTEST_SKIP() << "keeps no keys and values";
-    // MiniMax-M3's index has keys too, and chooses blocks instead of tokens.
-    has_index_ = info->index_top_k > 0 || GetParam().name == "minimax-m3";
+    has_index_ = info->index_bytes_per_token > 0;  // an index of tokens or of blocks
     prompt_ = GoldenReference(GetParam()).ids("prompt_ids");
   }
   std::vector<TokenId> prompt_;

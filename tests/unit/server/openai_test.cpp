@@ -427,6 +427,8 @@ TEST_F(OpenAi, RefusesByNameAndParam) {
   refused(R"("prompt":"a","stop_regex":["a","(?=b)c"])", "stop_regex");
   refused(R"("prompt":"a","thinking_token_budget":8)", "thinking_token_budget");
   refused(R"("prompt":"a","rid":["a","b"])", "rid");
+  refused(R"("prompt":"a","dry_allowed_length":2147483648)", "dry_allowed_length");
+  refused(R"("prompt":"a","dry_penalty_last_n":4294967296)", "dry_penalty_last_n");
   refused(R"("prompt":["a","b","c"],"n":100)", "n");
   std::string many = "\"a\"";
   for (int i = 0; i < 5000; ++i) many += ",\"a\"";
