@@ -126,7 +126,7 @@ void long_strings(Bench& bench) {
   report("maxLength 10000: masks", std::move(masks));
 }
 
-// 64 requests with a grammar each: first in states that no mask is known of, then again.
+// 64 requests with a grammar each: first in states without a cached mask, then again.
 void batches(Bench& bench, const std::string& schema) {
   std::vector<std::shared_ptr<const CompiledGrammar>> grammars;
   for (int i = 0; i < 64; ++i) grammars.push_back(bench.join(*Grammar::from_json_schema(schema)));

@@ -82,7 +82,7 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
              .soft_cap = c.soft_cap},
       kv_heads_whole_(c.kv_heads),
       row_norms_(c.row_norms),
-      norm_after_turn_(c.norm_after_turn),
+      norm_after_rope_(c.norm_after_rope),
       rotary_(c.rotary),
       gated_(c.gated),
       value_is_key_(c.value_is_key),
@@ -131,9 +131,9 @@ Tensor GqaAttention::normed(Step& s, Tensor x, const RmsNorm& norm) const {
 
 Tensor GqaAttention::place(Step& s, Tensor x, const std::optional<RmsNorm>& norm,
                            const Rotation& rotation) const {
-  if (norm && !norm_after_turn_) x = normed(s, x, *norm);
+  if (norm && !norm_after_rope_) x = normed(s, x, *norm);
   if (rotary_) x = rope(s, x, shape_.head_dim, rotation, layout_);
-  return norm && norm_after_turn_ ? normed(s, x, *norm) : x;
+  return norm && norm_after_rope_ ? normed(s, x, *norm) : x;
 }
 
 void GqaAttention::keep(Step& s, Tensor kv, const Rotation& rotation) const {

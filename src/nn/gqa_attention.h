@@ -39,7 +39,7 @@ struct GqaConfig {
   bool head_norms = false;                      // q_norm and k_norm, of each head
   bool row_norms = false;                       // the same over all heads together
   NormWeight norm_weight = NormWeight::kPlain;  // of these
-  bool norm_after_turn = false;
+  bool norm_after_rope = false;
   bool value_norm = false;    // of each head, without a weight
   bool value_is_key = false;  // values are the output of k_proj, before its norm
   float eps = 0;              // of the norms
@@ -81,7 +81,7 @@ class GqaAttention {
 
   AttentionShape shape_;
   int64_t kv_heads_whole_;  // over all ranks
-  bool row_norms_, norm_after_turn_, rotary_, gated_, value_is_key_, shares_;
+  bool row_norms_, norm_after_rope_, rotary_, gated_, value_is_key_, shares_;
   RopeLayout layout_;
   PositionScale query_scale_;
   MobaShape moba_;

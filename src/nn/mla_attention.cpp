@@ -14,7 +14,7 @@ LatentShape shape_of(Builder b, const MlaConfig& c) {
   CHECK(c.heads > 0 && c.rank > 0 && c.nope_dim > 0 && c.value_dim > 0 && c.rope_dim % 2 == 0,
         "{} heads, rank {}, {} + {} elements, values of {}", c.heads, c.rank, c.nope_dim,
         c.rope_dim, c.value_dim);
-  double query_dim = static_cast<double>(c.nope_dim + c.rope_dim);
+  double query_dim = c.nope_dim + c.rope_dim;
   return {.heads = b.part(c.heads).count,
           .rank = c.rank,
           .nope_dim = c.nope_dim,
@@ -41,7 +41,7 @@ int64_t split_of(const MlaConfig& c) {
 
 Tensor latent_norm_of(Builder b, const MlaConfig& c) {
   std::vector<float> weights = (b / "kv_a_layernorm").host_values("weight", {c.rank}, 1);
-  for (float& weight : weights) weight = static_cast<float>(weight * c.latent_factor);
+  for (float& weight : weights) weight = weight * c.latent_factor;
   return b.constant({c.rank}, weights);
 }
 
@@ -107,26 +107,26 @@ void MlaAttention::derive(Builder b, const MlaConfig& c) {
   values_ = b.derived(format, shape_.heads, shape_.value_dim, shape_.rank, values);
 }
 
-void MlaAttention::absorbed(Step& s, Tensor q, const Rotation& turn, const SpanList& spans,
+void MlaAttention::absorbed(Step& s, Tensor q, const Rotation& rotation, const SpanList& spans,
                             const SelectedKeys& selected, Tensor out) const {
   size_t mark = s.arena.mark();
-  Tensor queries = latent_queries(s, q, keys_, turn, shape_, spans);
+  Tensor queries = latent_queries(s, q, keys_, rotation, shape_, spans);
   Tensor mixed = latent_attention(s, queries, latents_, shape_, spans, selected);
   latent_values(s, mixed, values_, shape_, spans, out);
   s.arena.rewind(mark);
 }
 
-void MlaAttention::expanded(Step& s, Tensor q, const Rotation& turn, const SpanList& spans,
+void MlaAttention::expanded(Step& s, Tensor q, const Rotation& rotation, const SpanList& spans,
                             Tensor out) const {
   size_t mark = s.arena.mark();
-  Tensor queries = expanded_queries(s, q, turn, shape_, spans);
+  Tensor queries = expanded_queries(s, q, rotation, shape_, spans);
   expanded_attention(s, queries, latents_, {expanded_keys_, values_}, shape_, spans, out);
   s.arena.rewind(mark);
 }
 
-void MlaAttention::attend_prompt(Step& s, Tensor q, const Rotation& turn,
+void MlaAttention::attend_prompt(Step& s, Tensor q, const Rotation& rotation,
                                  const SelectedKeys& selected, Tensor out) const {
-  if (selected_max_ == 0) return expanded(s, q, turn, s.inputs.prompt, out);
+  if (selected_max_ == 0) return expanded(s, q, rotation, s.inputs.prompt, out);
   std::vector<SpanArgs> dense, sparse;
   for (SpanArgs span : s.inputs.prompt.host) {
     auto count = static_cast<int32_t>(
@@ -146,22 +146,22 @@ void MlaAttention::attend_prompt(Step& s, Tensor q, const Rotation& turn,
     return SpanList{spans, to};
   };
   size_t mark = s.arena.mark();
-  if (!dense.empty()) expanded(s, q, turn, list_of(dense), out);
+  if (!dense.empty()) expanded(s, q, rotation, list_of(dense), out);
   s.arena.rewind(mark);
-  if (!sparse.empty()) absorbed(s, q, turn, list_of(sparse), selected, out);
+  if (!sparse.empty()) absorbed(s, q, rotation, list_of(sparse), selected, out);
   s.arena.rewind(mark);
 }
 
-void MlaAttention::attend(Step& s, Tensor q, const Rotation& turn, Tensor out) const {
+void MlaAttention::attend(Step& s, Tensor q, const Rotation& rotation, Tensor out) const {
   bool chosen = selected_max_ > 0 && chooses_keys(s, selected_max_);
   SelectedKeys selected = chosen ? s.choice.selected() : SelectedKeys{};
-  if (expanded_keys_.empty()) return absorbed(s, q, turn, s.inputs.spans, selected, out);
-  if (!s.inputs.prompt.empty()) attend_prompt(s, q, turn, selected, out);
-  if (!s.inputs.decode.empty()) absorbed(s, q, turn, s.inputs.decode, selected, out);
+  if (expanded_keys_.empty()) return absorbed(s, q, rotation, s.inputs.spans, selected, out);
+  if (!s.inputs.prompt.empty()) attend_prompt(s, q, rotation, selected, out);
+  if (!s.inputs.decode.empty()) absorbed(s, q, rotation, s.inputs.decode, selected, out);
 }
 
 Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
-  const Rotation turn = rotary_ ? rotation : Rotation{};
+  const Rotation own = rotary_ ? rotation : Rotation{};
   Tensor in = input_(s, x);
   Tensor q = in.columns(0, in.dim(1) - shape_.width());
   Tensor low;  // input of the second query projection
@@ -171,10 +171,10 @@ Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) con
   }
   if (query_scale_.beta != 0) q = scale(s, q, 1, query_scale_);
   Tensor latent = in.columns(in.dim(1) - shape_.width(), shape_.width());
-  write_pages(s, latent_rows(s, latent, latent_norm_, eps_, turn, shape_), latents_);
+  write_pages(s, latent_rows(s, latent, latent_norm_, eps_, own, shape_), latents_);
   if (index_) (*index_)(s, x, low, rotation);
   Tensor out = s.allocate({x.dim(0), shape_.heads * shape_.value_dim});
-  attend(s, q, turn, out);
+  attend(s, q, own, out);
   if (gate_) out = gate_mul(s, GateFunction::kSigmoid, (*gate_)(s, x), out);
   return output_(s, out);
 }

@@ -58,14 +58,15 @@ class MlaAttention {
  private:
   void derive(Builder b, const MlaConfig& c);
   // `selected`: the keys that each row attends to; empty: all.
-  void absorbed(Step& s, Tensor q, const Rotation& turn, const SpanList& spans,
+  void absorbed(Step& s, Tensor q, const Rotation& rotation, const SpanList& spans,
                 const SelectedKeys& selected, Tensor out) const;
-  void expanded(Step& s, Tensor q, const Rotation& turn, const SpanList& spans, Tensor out) const;
+  void expanded(Step& s, Tensor q, const Rotation& rotation, const SpanList& spans,
+                Tensor out) const;
   // Splits prompts into rows that see all keys and rows that select.
-  void attend_prompt(Step& s, Tensor q, const Rotation& turn, const SelectedKeys& selected,
+  void attend_prompt(Step& s, Tensor q, const Rotation& rotation, const SelectedKeys& selected,
                      Tensor out) const;
   // Each row in the form of its position.
-  void attend(Step& s, Tensor q, const Rotation& turn, Tensor out) const;
+  void attend(Step& s, Tensor q, const Rotation& rotation, Tensor out) const;
 
   LatentShape shape_;
   bool rotary_;

@@ -93,17 +93,17 @@ Tensor NsaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) con
     column += width;
     return in.columns(column - width, width);
   };
-  auto turned = [&](Tensor y) {
+  auto rotated = [&](Tensor y) {
     return rope(s, y, shape_.head_dim, rotation, RopeLayout::kHalves);
   };
   int64_t kv = shape_.kv_heads * shape_.head_dim;
-  Tensor q = next(shape_.q_heads * shape_.head_dim), turned_q = turned(q);
+  Tensor q = next(shape_.q_heads * shape_.head_dim), rotated_q = rotated(q);
   write_pages(s, next(kv), raw_.keys);
   write_pages(s, next(kv), raw_.values);
   pool_keys(s, raw_.keys, pooled_.keys, key_pooling_, nsa_);
   pool_keys(s, raw_.values, pooled_.values, value_pooling_, nsa_);
   for (const KeysAndValues& states : {selected_, window_}) {
-    write_pages(s, turned(next(kv)), states.keys);
+    write_pages(s, rotated(next(kv)), states.keys);
     write_pages(s, next(kv), states.values);
   }
   auto gated = [&](Tensor out) {
@@ -113,8 +113,8 @@ Tensor NsaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) con
   Tensor out = gated(compressed);
   out = add(
       s, out,
-      gated(selected_attention(s, turned_q, selected_.keys, selected_.values, shape_, selected)));
-  out = add(s, out, gated(attention(s, turned_q, window_.keys, window_.values, window_shape_)));
+      gated(selected_attention(s, rotated_q, selected_.keys, selected_.values, shape_, selected)));
+  out = add(s, out, gated(attention(s, rotated_q, window_.keys, window_.values, window_shape_)));
   return output_(s, out);
 }
 

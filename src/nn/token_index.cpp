@@ -39,7 +39,7 @@ TokenIndex::TokenIndex(Builder b, const TokenIndexConfig& c, int64_t hidden, int
 }
 
 // Rotates the first columns of each head, as many as the rotation has.
-Tensor TokenIndex::turned(Step& s, Tensor x, const Rotation& rotation) const {
+Tensor TokenIndex::rotated(Step& s, Tensor x, const Rotation& rotation) const {
   Tensor y = rope(s, x, shape_.dim, rotation, layout_);
   return rounds_ ? hadamard(s, y, shape_.dim) : y;
 }
@@ -47,10 +47,10 @@ Tensor TokenIndex::turned(Step& s, Tensor x, const Rotation& rotation) const {
 void TokenIndex::operator()(Step& s, Tensor x, Tensor latent, const Rotation& rotation) const {
   size_t mark = s.arena.mark();
   Tensor key = layer_norm(s, key_(s, x), norm_, norm_bias_, kNormEps);
-  write_pages(s, turned(s, key, rotation), keys_);
+  write_pages(s, rotated(s, key, rotation), keys_);
   s.arena.rewind(mark);
   if (!chooses_keys(s, shape_.top_k)) return;
-  Tensor q = turned(s, query_(s, latent), rotation);
+  Tensor q = rotated(s, query_(s, latent), rotation);
   choose_keys(s, q, linear(s, x, weights_, Tensor()), keys_, shape_);
   s.arena.rewind(mark);
 }

@@ -39,7 +39,7 @@ class TokenIndex {
   void operator()(Step& s, Tensor x, Tensor latent, const Rotation& rotation) const;
 
  private:
-  Tensor turned(Step& s, Tensor x, const Rotation& rotation) const;
+  Tensor rotated(Step& s, Tensor x, const Rotation& rotation) const;
 
   IndexShape shape_;
   RopeLayout layout_;

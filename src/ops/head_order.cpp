@@ -4,7 +4,7 @@
 
 namespace banyan {
 
-// Rotating no pairs copies heads from one stride to another.
+// The rope kernel copies a head's unrotated columns; here that is all of them.
 Tensor swap_heads(Step& s, Tensor x, int64_t outer, int64_t inner) {
   CHECK(x.rank() == 2 && x.dim(1) % (outer * inner) == 0, "{} columns in {} x {} heads", x.dim(1),
         outer, inner);

@@ -10,7 +10,7 @@ namespace {
 GqaDecoderConfig read_hunyuan(const ConfigFile& config, const Builder& b) {
   GqaDecoderConfig c = read_gqa_decoder(config, b, {.context_tokens = 2048, .eps = 1e-5});
   c.attention.qkv_bias = c.attention.output_bias = config.flag_or("attention_bias", false);
-  c.attention.head_norms = c.attention.norm_after_turn = true;
+  c.attention.head_norms = c.attention.norm_after_rope = true;
   c.attention.names.q_norm = "query_layernorm";
   c.attention.names.k_norm = "key_layernorm";
   config.only("use_qk_norm", {true});

@@ -37,7 +37,7 @@ void read_attention(const ConfigFile& config, GqaDecoderConfig& c) {
   a.layout = RopeLayout::kInterleaved;
   a.qkv_bias = a.output_bias = config.flag_or("attention_bias", false);
   c.unturned = a;
-  a.head_norms = a.norm_after_turn = config.flag_or("use_qk_norm", true);
+  a.head_norms = a.norm_after_rope = config.flag_or("use_qk_norm", true);
   a.norm_weight = NormWeight::kNone;
   a.chunk_tokens = config.is_null("attention_chunk_size")
                        ? 0

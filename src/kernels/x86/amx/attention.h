@@ -203,7 +203,7 @@ struct AmxPart {
   // If keys are not transposed, there is room for queries, a copy of some keys, and their scores.
   std::byte* transposed_queries() const { return keys; }
   BFloat16* key_copy() const { return reinterpret_cast<BFloat16*>(keys + kDirectRows * width * 2); }
-  float* turned_scores() const {
+  float* transposed_scores() const {
     return reinterpret_cast<float*>(key_copy() + kDirectKeys * width);
   }
 
@@ -285,7 +285,7 @@ struct AmxPart {
     KeyRange visible = {step.begin > part.range.begin ? step.begin : part.range.begin,
                         step.end < part.range.end ? step.end : part.range.end};
     int64_t row_bytes = width * 2, key = visible.begin / kSide * kSide;
-    float* turned = turned_scores();
+    float* transposed = transposed_scores();
     for (; key < visible.end; key += kDirectKeys) {
       int64_t blocks = (visible.end - key + kSide - 1) / kSide;
       if (blocks > kBlocks) blocks = kBlocks;
@@ -306,9 +306,10 @@ struct AmxPart {
           T::template load<5>(rows_of[3] + c, row_bytes), T::template dot_bf16<3, 5, 4>();
           for (int64_t j = 0; i == 0 && j < kDirectKeys * kPairs; j += width) ahead.fetch();
         }
-        T::template store<0>(turned, kLine), T::template store<1>(turned + kSide * kSide, kLine);
-        T::template store<2>(turned + 2 * kSide * kSide, kLine);
-        T::template store<3>(turned + 3 * kSide * kSide, kLine);
+        T::template store<0>(transposed, kLine),
+            T::template store<1>(transposed + kSide * kSide, kLine);
+        T::template store<2>(transposed + 2 * kSide * kSide, kLine);
+        T::template store<3>(transposed + 3 * kSide * kSide, kLine);
         turn_scores(blocks, rows.count - i, scores + i * kStride + key % kAmxStep);
       }
     }
@@ -317,7 +318,7 @@ struct AmxPart {
   // Transposes blocks of kSide keys x queries to the rows of up to kSide queries.
   void turn_scores(int64_t blocks, int64_t count, float* to) {
     alignas(64) std::byte tile[kBytes];
-    const auto* block = reinterpret_cast<const BFloat16*>(turned_scores());
+    const auto* block = reinterpret_cast<const BFloat16*>(transposed_scores());
     for (int64_t b = 0; b < blocks; ++b, block += kBytes / 2) {
       transpose_tile([&](int64_t j) { return block + j * kPairs; }, 0, tile);
       for (int64_t r = 0; r < kSide && r < count; ++r) {
@@ -424,7 +425,7 @@ struct AmxPart {
   void multiply_tiles(const BFloat16* weight, const std::byte* value, int64_t count, bool from_zero,
                       float* to) {
     constexpr bool kTwoRows = RowTiles == 2, kFour = ColumnTiles == 4;
-    int64_t bytes = value_width * static_cast<int64_t>(sizeof(float));
+    int64_t bytes = value_width * sizeof(float);
     float* third = kFour ? to + 2 * kSide : to + kSide * value_width;
     if (from_zero) {
       T::template zero<0>(), T::template zero<1>();

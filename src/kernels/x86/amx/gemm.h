@@ -351,7 +351,7 @@ bool place_tiles(const AmxBlocks& blocks, const AmxRows& rows, int64_t row, cons
     place.tile[i] = y + i / kBlockTiles * kTileRows * a.y_stride +
                     (out.first_block + i % kBlockTiles * out.stride) * kBlockOutputs;
   }
-  place.stride = a.y_stride * static_cast<int64_t>(sizeof(float));
+  place.stride = a.y_stride * sizeof(float);
   return true;
 }
 
@@ -468,7 +468,7 @@ static inline AmxRows place_rows(const GemmArgs& a, const GemmShape& s, const Ge
             .stride = a.segments * s.prepared_bytes,
             .count = count};
   }
-  size_t bytes = static_cast<size_t>(kPairRows * s.prepared_bytes);
+  size_t bytes = kPairRows * s.prepared_bytes;
   auto* scratch = reinterpret_cast<std::byte*>(worker_scratch(bytes / sizeof(float)));
   for (int64_t r = 0; r < count; ++r) {
     int64_t source = a.x_index[row + r] * a.segments + part.segment;
@@ -522,7 +522,7 @@ struct AmxMultiply {
   // Includes padding after the prepared rows, which a tile may read.
   static size_t workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
     int64_t all = (rows + kPairRows) * segments;
-    return static_cast<size_t>(all) * shape_of<F>(k, group).prepared_bytes;
+    return all * shape_of<F>(k, group).prepared_bytes;
   }
 };
 

@@ -50,7 +50,7 @@ static inline void locate_key_tiles(const LatentAttentionArgs& a, const SpanArgs
   };
   auto row_of = [&](int64_t key) { return row_at(part * kPart + key); };
   auto copy_row = [&](int64_t key, const BFloat16* row) {
-    std::memcpy(copy + key * a.width, row, static_cast<size_t>(a.width) * sizeof(*copy));
+    std::memcpy(copy + key * a.width, row, a.width * sizeof(*copy));
   };
   keys.width = a.width;
   keys.count = count;
@@ -140,11 +140,12 @@ inline void pack_queries(const LatentAttentionArgs& a, const float* q, int64_t h
 }
 
 // scores[n][key][head] of 64 keys for one group or of 32 keys for two, over steps [begin, end) of
-// columns, the first of which initialises the sums. Calls beside(step) after each step, to overlap
-// other work.
-template <class T, int Groups, class Beside>
+// columns, the first of which initialises the sums. Calls interleaved(step) after each step: work
+// that the processor overlaps with the tile products.
+template <class T, int Groups, class Interleaved>
 inline void score_key_tiles(const BFloat16* const* keys, int64_t width, int64_t begin, int64_t end,
-                            const std::byte* const* q, float* const* scores, const Beside& beside) {
+                            const std::byte* const* q, float* const* scores,
+                            const Interleaved& interleaved) {
   constexpr int64_t kTile = kLatentTileKeys * kLatentGroup;
   float* sums[4];
   for (int i = 0; i < 4; ++i) {
@@ -157,7 +158,7 @@ inline void score_key_tiles(const BFloat16* const* keys, int64_t width, int64_t 
     T::template load<0>(sums[0], 64), T::template load<1>(sums[1], 64);
     T::template load<2>(sums[2], 64), T::template load<3>(sums[3], 64);
   }
-  int64_t stride = width * static_cast<int64_t>(sizeof(BFloat16));
+  int64_t stride = width * sizeof(BFloat16);
   for (int64_t s = begin; s < end; ++s) {
     int64_t c = s * kLatentStep;
     T::template load<6>(q[0] + s * kLatentTileBytes, 64);
@@ -177,7 +178,7 @@ inline void score_key_tiles(const BFloat16* const* keys, int64_t width, int64_t 
       T::template dot_bf16<2, 5, 6>();
       T::template dot_bf16<3, 5, 7>();
     }
-    beside(s);
+    interleaved(s);
   }
   T::template store<0>(sums[0], 64), T::template store<1>(sums[1], 64);
   T::template store<2>(sums[2], 64), T::template store<3>(sums[3], 64);
@@ -358,9 +359,9 @@ class LatentSumUnit {
   using Args = LatentSumArgs<Groups>;
 
   // Steps [begin, end) of the keys, of column steps from `column` on.
-  template <class Beside>
+  template <class Interleaved>
   static void run(const Args& x, float* tiles, int64_t column, int64_t begin, int64_t end,
-                  const Beside& beside) {
+                  const Interleaved& interleaved) {
     if (begin == 0) {
       T::template zero<0>(), T::template zero<1>();
       T::template zero<2>(), T::template zero<3>();
@@ -388,7 +389,7 @@ class LatentSumUnit {
         T::template load<7>(values + kLatentTileBytes, 64);
         T::template dot_bf16<3, 4, 7>();
       }
-      beside(s - begin, end - begin);
+      interleaved(s - begin, end - begin);
     }
     T::template store<0>(tiles, 64), T::template store<1>(tiles + kTile, 64);
     T::template store<2>(tiles + 2 * kTile, 64), T::template store<3>(tiles + 3 * kTile, 64);
@@ -411,10 +412,11 @@ class LatentSumUnit {
   }
 };
 
-// Weighted sums of all columns, for one group or two. Calls beside() for each step, to overlap
-// other work.
-template <class T, class V, int Groups, bool Pairing, class Beside>
-inline void sum_groups(const LatentSumArgs<Groups>& x, int64_t rank, const Beside& beside) {
+// Weighted sums of all columns, for one group or two. Calls interleaved() after each step: work
+// that the processor overlaps with the tile products.
+template <class T, class V, int Groups, bool Pairing, class Interleaved>
+inline void sum_groups(const LatentSumArgs<Groups>& x, int64_t rank,
+                       const Interleaved& interleaved) {
   constexpr int kColumns = Groups == 1 ? 2 : 1;
   constexpr int64_t kUnitFloats = 4 * kLatentGroup * kLatentTileKeys;
   constexpr int64_t kSteps = Groups == 1 ? kLatentSteps : kLatentSumSteps;
@@ -427,7 +429,7 @@ inline void sum_groups(const LatentSumArgs<Groups>& x, int64_t rank, const Besid
       int64_t column = u * kColumns;
       float* tiles = x.tiles + u * kUnitFloats;
       Unit::run(x, tiles, column, begin, end, [&](int64_t s, int64_t shares) {
-        beside();
+        interleaved();
         if (!sinks || u == 0) return;
         Unit::sink(x, tiles - kUnitFloats, column - kColumns, s, shares);
       });
