@@ -19,13 +19,13 @@ constexpr size_t kFewTokens = 128;
 
 template <class T>
 std::span<const T> part(const T* array, ArrayPart part) {
-  return {array + part.begin, static_cast<size_t>(part.count)};
+  return std::span(array + part.begin, part.count);
 }
 
 void apply_penalties(std::span<float> logits, const DrawRow& row,
                      std::span<const TokenCount> counts) {
   for (auto [token, times] : counts) {
-    float& x = logits[static_cast<size_t>(token)];
+    float& x = logits[token];
     x = penalised(x, row, times);
   }
 }
@@ -52,15 +52,13 @@ std::optional<std::pair<size_t, size_t>> typical_range(std::span<const TopLogit>
                                                        const DrawRow& row,
                                                        const SoftmaxMoments& moments) {
   TypicalRange range = find_typical_range(
-      static_cast<int64_t>(top.size()), all, static_cast<double>(row.typical_p) * moments.total,
+      std::ssize(top), all, row.typical_p * moments.total,
       [&](int64_t i) {
-        return softmax_exponent(top[static_cast<size_t>(i)].logit, top.front().logit,
-                                row.temperature) -
-               moments.mean;
+        return softmax_exponent(top[i].logit, top.front().logit, row.temperature) - moments.mean;
       },
-      [&](int64_t i) { return top[static_cast<size_t>(i)].weight; });
+      [&](int64_t i) { return top[i].weight; });
   if (!range.found) return std::nullopt;
-  return std::pair(static_cast<size_t>(range.begin), static_cast<size_t>(range.end));
+  return std::pair<size_t, size_t>(range.begin, range.end);
 }
 
 // One worker's state for drawing rows. Allocates memory for a vocabulary once.
@@ -98,7 +96,7 @@ void RowDrawer::run(const DrawArgs& args, int64_t r, NoiseKernel noise) {
   DrawResult& result = args.results[r];
   result = {.log_sum_exp = log_sum_exp};
   if (!__builtin_isfinite(log_sum_exp)) return;
-  auto vocabulary = static_cast<size_t>(args.vocabulary);
+  size_t vocabulary = args.vocabulary;
   std::span<const float> logits(args.logits + r * args.vocabulary, vocabulary);
   result.token = row.known;
   if (takes_passes(row)) prepare(vocabulary);
@@ -107,7 +105,7 @@ void RowDrawer::run(const DrawArgs& args, int64_t r, NoiseKernel noise) {
     result.token = greedy ? args.argmax[r] : draw(args, row, logits, noise);
   }
   if (result.token < 0) return;
-  auto logprob = [&](TokenId token) { return logits[static_cast<size_t>(token)] - log_sum_exp; };
+  auto logprob = [&](TokenId token) { return logits[token] - log_sum_exp; };
   result.logprob = logprob(result.token);
   TokenLogprob* tops = args.tops + row.tops_begin;
   if (row.top_count > 0) result.top_count = report_top(logits, row.top_count, log_sum_exp, tops);
@@ -129,7 +127,7 @@ std::span<const float> RowDrawer::adjust(const DrawArgs& args, const DrawRow& ro
   adjusted_.assign(logits.begin(), logits.end());
   if (has_penalties(row)) apply_penalties(adjusted_, row, part(args.counts, row.counts));
   for (auto [token, bias] : part(args.biases, row.biases)) {
-    adjusted_[static_cast<size_t>(token)] += bias;
+    adjusted_[token] += bias;
   }
   // Damaged weights can give infinite logits, as can a penalty. Such tokens become extremely likely
   // or unlikely but stay allowed, since some token must be drawn.
@@ -160,7 +158,7 @@ RaceField RowDrawer::filter(std::span<const float> logits, const DrawRow& row) {
   bool typical = row.typical_p < 1, excludes = excludes_top_choices(row);
   if (typical) {
     keep_typical(logits, row);
-    keep_top_p(static_cast<double>(row.top_p), total_of_top());
+    keep_top_p(row.top_p, total_of_top());
   } else {
     field.last = last_kept(logits, row);
     if (!excludes) return field;
@@ -187,10 +185,8 @@ RaceField RowDrawer::exclude_top(std::span<const float> logits, const DrawRow& r
                                  RaceField field) {
   bool of_all = top_.empty();
   double total = of_all ? softmax_total(logits, maxima_, row.temperature) : total_of_top();
-  double least = static_cast<double>(row.xtc_threshold) * total;
-  auto likely = [&](const TopLogit& t) {
-    return t.weight > 0 && static_cast<double>(t.weight) >= least;
-  };
+  double least = row.xtc_threshold * total;
+  auto likely = [&](const TopLogit& t) { return t.weight > 0 && t.weight >= least; };
   if (of_all) grow_top(logits, row.temperature, [&] { return !likely(top_.back()); });
   auto end = std::ranges::partition_point(top_, likely);
   if (end - top_.begin() > 1) {
@@ -202,7 +198,7 @@ RaceField RowDrawer::exclude_top(std::span<const float> logits, const DrawRow& r
 }
 
 void RowDrawer::keep_typical(std::span<const float> logits, const DrawRow& row) {
-  auto top_k = static_cast<size_t>(row.top_k);
+  size_t top_k = row.top_k;
   SoftmaxMoments moments;
   std::optional<std::pair<size_t, size_t>> range;
   if (top_k > 0 && top_k < logits.size()) {
@@ -219,7 +215,7 @@ void RowDrawer::keep_typical(std::span<const float> logits, const DrawRow& row) 
   }
   auto [begin, end] = *range;
   top_.resize(end);
-  top_.erase(top_.begin(), top_.begin() + static_cast<std::ptrdiff_t>(begin));
+  top_.erase(top_.begin(), top_.begin() + begin);
 }
 
 // Grows top_ with the next most likely tokens until `enough` or all are in it; usually a few
@@ -235,17 +231,16 @@ void RowDrawer::grow_top(std::span<const float> logits, float temperature, Enoug
 // The least likely token that top_k and top_p keep. Leaves the kept tokens in top_, or none if all
 // tokens are kept.
 TopLogit RowDrawer::last_kept(std::span<const float> logits, const DrawRow& row) {
-  auto top_k = static_cast<size_t>(row.top_k);
+  size_t top_k = row.top_k;
   if (top_k > 0 && top_k < logits.size()) {
     find_top_weights(logits, top_k, row.temperature);
-    keep_top_p(static_cast<double>(row.top_p), total_of_top());
+    keep_top_p(row.top_p, total_of_top());
     return top_.back();
   }
   top_.clear();
   if (row.top_p >= 1) return RaceField().last;
   double total = softmax_total(logits, maxima_, row.temperature);
-  grow_top(logits, row.temperature,
-           [&] { return keep_top_p(static_cast<double>(row.top_p), total); });
+  grow_top(logits, row.temperature, [&] { return keep_top_p(row.top_p, total); });
   return top_.back();
 }
 
@@ -257,14 +252,14 @@ void RowDrawer::find_top_weights(std::span<const float> logits, size_t count, fl
 
 double RowDrawer::total_of_top() const {
   double total = 0;
-  for (const TopLogit& t : top_) total += static_cast<double>(t.weight);
+  for (const TopLogit& t : top_) total += t.weight;
   return total;
 }
 
 SoftmaxMoments RowDrawer::moments_of_top(float temperature) const {
   double total = 0, sum = 0;
   for (const TopLogit& t : top_) {
-    auto weight = static_cast<double>(t.weight);
+    double weight = t.weight;
     if (weight == 0) continue;
     total += weight;
     sum += weight * softmax_exponent(t.logit, top_.front().logit, temperature);
@@ -277,7 +272,7 @@ SoftmaxMoments RowDrawer::moments_of_top(float temperature) const {
 bool RowDrawer::keep_top_p(double top_p, double total) {
   double reached = 0;
   for (size_t i = 0; i < top_.size() && top_p < 1; ++i) {
-    reached += static_cast<double>(top_[i].weight);
+    reached += top_[i].weight;
     if (reached < top_p * total) continue;
     top_.resize(i + 1);
     return true;
@@ -289,7 +284,7 @@ bool RowDrawer::keep_top_p(double top_p, double total) {
 int32_t RowDrawer::report_top(std::span<const float> logits, int32_t count, float log_sum_exp,
                               TokenLogprob* to) {
   find_block_maxima(logits, maxima_);
-  find_top_logits(logits, maxima_, static_cast<size_t>(count), scratch_, top_);
+  find_top_logits(logits, maxima_, count, scratch_, top_);
   for (const TopLogit& t : top_) *to++ = {t.token, t.logit - log_sum_exp};
   return static_cast<int32_t>(top_.size());
 }

@@ -34,14 +34,13 @@ std::span<const ProductProbe> probes_of(const LimitProbes& probes, Operand opera
 }
 
 void LimitMeter::take_memory() {
-  auto quarter = static_cast<size_t>(std::max<int64_t>(available_memory_bytes(), 0)) / 4;
-  size_t part = kReadUnit * static_cast<size_t>(threads_.size());
+  size_t quarter = std::max<int64_t>(available_memory_bytes(), 0) / 4;
+  size_t part = kReadUnit * threads_.size();
   memory_ = MemoryBlock(std::max(std::min(memory_bytes_, quarter) / part, size_t{2}) * part);
   // Untouched pages map to the shared zero page, so each worker first writes the part it will read.
-  threads_.parallel_for(static_cast<int64_t>(memory_.size()), kReadUnit,
-                        [&](int64_t begin, int64_t end) {
-                          std::memset(memory_.data() + begin, 1, static_cast<size_t>(end - begin));
-                        });
+  threads_.parallel_for(std::ssize(memory_), kReadUnit, [&](int64_t begin, int64_t end) {
+    std::memset(memory_.data() + begin, 1, end - begin);
+  });
 }
 
 double LimitMeter::best_s(FunctionRef<void()> run) const {
@@ -61,10 +60,8 @@ double LimitMeter::operations_per_s(const ProductProbe& probe) {
   struct alignas(64) Count {
     double operations = 0;
   };
-  std::vector<Count> counts(static_cast<size_t>(threads_.size()));
-  auto work = [&](int worker) {
-    counts[static_cast<size_t>(worker)].operations = probe.run(rounds);
-  };
+  std::vector<Count> counts(threads_.size());
+  auto work = [&](int worker) { counts[worker].operations = probe.run(rounds); };
   double best = best_s([&] { threads_.run(work); });
   double operations = 0;
   for (const Count& count : counts) operations += count.operations;
@@ -81,18 +78,16 @@ double LimitMeter::best_read_s(const LimitProbes& probes, size_t ahead) {
   if (memory_.size() == 0) take_memory();
   // Each run reads the next window, so that no cache still holds a window when it is read again. A
   // worker always reads the part of memory that it wrote.
-  auto workers = static_cast<size_t>(threads_.size());
+  size_t workers = threads_.size();
   size_t part = memory_.size() / workers;
   size_t own = std::min(kWindow / workers, part / 2) / kReadUnit * kReadUnit;
   size_t offset = 0;
-  auto read = [&](int worker) {
-    probes.read(memory_.data() + static_cast<size_t>(worker) * part + offset, own, ahead);
-  };
+  auto read = [&](int worker) { probes.read(memory_.data() + worker * part + offset, own, ahead); };
   double best = best_s([&] {
     threads_.run(read);
     offset = offset + 2 * own <= part ? offset + own : 0;
   });
-  return best / static_cast<double>(own * workers);
+  return best / (own * workers);
 }
 
 ReadLimit LimitMeter::read(const LimitProbes& probes) {

@@ -54,7 +54,7 @@ void find_top_logits(std::span<const float> logits, std::span<const float> maxim
   float least = -std::numeric_limits<float>::max();
   if (count < maxima.size()) {
     scratch.assign(maxima.begin(), maxima.end());
-    auto last = scratch.begin() + static_cast<std::ptrdiff_t>(count - 1);
+    auto last = scratch.begin() + count - 1;
     std::ranges::nth_element(scratch, last, std::greater<>());
     least = std::max(least, *last);
   }
@@ -66,7 +66,7 @@ void find_top_logits(std::span<const float> logits, std::span<const float> maxim
     }
   }
   if (count < top.size()) {
-    std::ranges::nth_element(top, top.begin() + static_cast<std::ptrdiff_t>(count), before);
+    std::ranges::nth_element(top, top.begin() + count, before);
     top.resize(count);
   }
   std::ranges::sort(top, before);
@@ -105,7 +105,7 @@ SoftmaxMoments softmax_moments(std::span<const float> logits, std::span<const fl
     float weights[kLogitBlock] = {};
     find_softmax_weights(logits.subspan(begin, count), best, temperature, weights);
     for (size_t i = 0; i < count; ++i) {
-      auto weight = static_cast<double>(weights[i]);
+      double weight = weights[i];
       if (weight == 0) continue;
       totals[i % kLogitLanes] += weight;
       sums[i % kLogitLanes] += weight * softmax_exponent(logits[begin + i], best, temperature);

@@ -23,11 +23,11 @@ class Leader {
   // The smallest word with which a token of this weight can win; above 2^32 - 1 if it cannot.
   double least_word(float weight) const {
     if (score_ == 0) return 0;
-    return std::max(0.0, 0x1p32 - 0.501 - 0x1p32 * kSlack * static_cast<double>(weight) / score_);
+    return std::max(0.0, 0x1p32 - 0.501 - 0x1p32 * kSlack * weight / score_);
   }
 
   void enter(TokenId token, float weight, uint32_t word) {
-    double score = static_cast<double>(weight) / race_time(word);
+    double score = weight / race_time(word);
     if (score < score_ || (score == score_ && token > token_)) return;
     score_ = score;
     token_ = token;
@@ -51,7 +51,7 @@ class Race {
 
   TokenId run() {
     // Start with the block of the most likely token: its score rules out most others.
-    auto first = static_cast<size_t>(std::ranges::max_element(maxima_) - maxima_.begin());
+    size_t first = std::ranges::max_element(maxima_) - maxima_.begin();
     best_logit_ = maxima_[first];
     CHECK(best_logit_ >= std::numeric_limits<float>::lowest(), "no token may come next");
     bool bounded = field_.last.logit > RaceField().last.logit;
@@ -86,7 +86,7 @@ class Race {
   }
 
   void enter(TokenId token, uint32_t word) {
-    float logit = logits_[static_cast<size_t>(token)];
+    float logit = logits_[token];
     const TopLogit &first = field_.first, &last = field_.last;
     if (logit > first.logit || (logit == first.logit && token < first.token)) return;
     if (logit < last.logit || (logit == last.logit && token > last.token)) return;
@@ -115,7 +115,7 @@ TokenId run_race(std::span<const TopLogit> kept, float min_p, const DrawNoise& n
   Leader leader;
   for (const TopLogit& t : kept) {
     if (t.weight == 0 || t.weight < min_p) continue;
-    auto token = static_cast<uint64_t>(t.token);
+    uint64_t token = t.token;
     uint32_t word = philox(noise.seed, static_cast<uint64_t>(noise.position),
                            token / 4 << 32 | noise.sample_index)[token % 4];
     if (word >= leader.least_word(t.weight)) leader.enter(t.token, t.weight, word);

@@ -9,11 +9,11 @@ void dequantise_blocks(const BlockForm& form, const QuantisedRows& from, const R
     int64_t group = i / shape.group, level = i / kLevelColumns;
     float scale = from.scales[group], min = form.mins ? from.mins[group] : 0;
     if (shape.group == kLevelledGroup) {
-      scale *= static_cast<float>(from.levels[level]);
-      if (form.mins) min *= static_cast<float>(from.min_levels[level]);
+      scale *= from.levels[level];
+      if (form.mins) min *= from.min_levels[level];
     }
     for (int64_t c = i; c < i + kLevelColumns; ++c) {
-      x[c] = scale * static_cast<float>(block_value(form, from.codes[c])) - min;
+      x[c] = scale * block_value(form, from.codes[c]) - min;
     }
   }
 }

@@ -72,10 +72,10 @@ float best_scale(const float* x, int64_t count) {
     if (found.score() > best.score()) best = found;
   };
   for (int step = -4; step <= 6; ++step) {
-    consider(fit(x, count, -(8 + 0.25f * static_cast<float>(step)) / largest));
+    consider(fit(x, count, -(8 + 0.25f * step) / largest));
   }
   for (int step = -3; step <= 4; ++step) {
-    consider(fit(x, count, (7.4f + 0.25f * static_cast<float>(step)) / largest));
+    consider(fit(x, count, (7.4f + 0.25f * step) / largest));
   }
   for (int i = 0; i < kRefinements && best.product != 0; ++i) {
     consider(fit(x, count, 1 / best.scale()));

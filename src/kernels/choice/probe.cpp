@@ -15,7 +15,7 @@ constexpr size_t kRoundsMax = 15;
 constexpr double kClearlyFaster = 1.08;  // repeated medians of one table differ by less
 
 double median(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  auto middle = values.begin() + values.size() / 2;
   std::ranges::nth_element(values, middle);
   return *middle;
 }
@@ -63,11 +63,11 @@ void fill_weights(const GemmFormat& format, std::span<std::byte> source) {
 }
 
 std::vector<float> numbers(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
+  std::vector<float> values(count);
   uint32_t state = 7;
   for (float& value : values) {
     state = state * 1664525 + 1013904223;
-    value = static_cast<float>(state >> 8) * 0x1p-23f - 1;
+    value = (state >> 8) * 0x1p-23f - 1;
   }
   return values;
 }
@@ -79,10 +79,10 @@ class RealProbe : public KernelProbe {
         packed_(tables.size()),
         x_(numbers(kRows * kK)),
         q_(numbers(kRows * kHeads * kHeadDim)),
-        y_(static_cast<size_t>(std::max(kRows * kN, kMatrices * kN))),
+        y_(std::max(kRows * kN, kMatrices * kN)),
         out_(q_.size()) {
     // Keys and values: bf16 of about one half, positive and negative.
-    keys_.resize(static_cast<size_t>(kKeys * kHeadDim));
+    keys_.resize(kKeys * kHeadDim);
     for (size_t i = 0; i < keys_.size(); ++i) {
       keys_[i] = static_cast<uint16_t>((i * 2654435761u >> 16 & 0x807f) | 0x3f00);
     }
@@ -91,10 +91,10 @@ class RealProbe : public KernelProbe {
   void prepare(const GemmFormat& format) override {
     format_ = &format;
     group_ = format.group == 0 ? kK : format.group;
-    auto codes = static_cast<size_t>(kN * kK);
+    size_t codes = kN * kK;
     std::vector<std::byte> source(codes * format.element_bytes);
     fill_weights(format, source);
-    std::vector<float> scales(codes / static_cast<size_t>(group_), 0x1p-6f);
+    std::vector<float> scales(codes / group_, 0x1p-6f);
     std::vector<uint8_t> zeros(scales.size(), 7), min_levels(codes / kLevelColumns, 3);
     std::vector<int8_t> levels(min_levels.size(), 9);
     size_t workspace = 0;
@@ -115,7 +115,7 @@ class RealProbe : public KernelProbe {
                    .group = group_,
                    .row_count = kN});
       for (int64_t m = 1; m < kMatrices; ++m) {
-        std::memcpy(packed_[i].data() + static_cast<size_t>(m) * bytes, packed_[i].data(), bytes);
+        std::memcpy(packed_[i].data() + m * bytes, packed_[i].data(), bytes);
       }
       workspace = std::max(workspace, kernel.workspace_bytes(kRows, 1, kK, group_));
     }
@@ -195,7 +195,7 @@ ProbedSpeeds probe_kernels(KernelProbe& probe, size_t tables, double budget_s) {
   double begin_s = probe.now_s();
   for (size_t f = 0; f < kGemmFormats.size(); ++f) {
     double left_s = begin_s + budget_s - probe.now_s();
-    double share_s = left_s / static_cast<double>(kGemmFormats.size() - f);
+    double share_s = left_s / (kGemmFormats.size() - f);
     double until_s = probe.now_s() + share_s;
     probe.prepare(kGemmFormats[f]);
     speeds[f] = probe_format(probe, tables, until_s);

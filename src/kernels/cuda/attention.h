@@ -49,8 +49,7 @@ struct AttentionMemory {
   float* q;
 
   static size_t bytes(int64_t width) {
-    return kPartKeys * (sizeof(int64_t) + sizeof(float)) +
-           static_cast<size_t>(width) * sizeof(float);
+    return kPartKeys * (sizeof(int64_t) + sizeof(float)) + width * sizeof(float);
   }
   template <class Block>
   BANYAN_DEVICE static AttentionMemory of(Block& block) {

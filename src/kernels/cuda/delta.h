@@ -21,8 +21,7 @@ struct DeltaAttention {
   };
   int64_t chunk_floats() const { return a.chunk * (a.key_dim + a.value_dim + 2) + a.key_dim; }
   Shape shape() const {
-    return {.blocks = a.spans.count * a.heads,
-            .scratch_bytes = static_cast<size_t>(chunk_floats()) * sizeof(float)};
+    return {.blocks = a.spans.count * a.heads, .scratch_bytes = chunk_floats() * sizeof(float)};
   }
   BANYAN_DEVICE Chunk chunk_in(std::byte* scratch) const {
     auto* keys = reinterpret_cast<float*>(scratch);

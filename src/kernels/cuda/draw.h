@@ -53,8 +53,8 @@ struct DrawMemory {
     return sortable;
   }
   static constexpr size_t bytes(int64_t vocabulary) {
-    return static_cast<size_t>(sortable(vocabulary) * (sizeof(float) + sizeof(LikelyToken)) +
-                               vocabulary * sizeof(float));
+    return sortable(vocabulary) * (sizeof(float) + sizeof(LikelyToken)) +
+           vocabulary * sizeof(float);
   }
 };
 
@@ -191,17 +191,17 @@ class RowDraw {
 
   BANYAN_DEVICE double total_of(const LikelyTokens& top) const {
     double total = 0;
-    for (int64_t i = 0; i < top.size(); ++i) total += static_cast<double>(weight(top[i].logit));
+    for (int64_t i = 0; i < top.size(); ++i) total += weight(top[i].logit);
     return total;
   }
 
   // Keeps the smallest set of most likely tokens whose weights reach top_p of `total`. Returns
   // false and keeps all if they do not reach it.
   BANYAN_DEVICE bool keep_top_p(LikelyTokens& top, double total) const {
-    auto top_p = static_cast<double>(row_.top_p);
+    double top_p = row_.top_p;
     double reached = 0;
     for (int64_t i = 0; i < top.size() && top_p < 1; ++i) {
-      reached += static_cast<double>(weight(top[i].logit));
+      reached += weight(top[i].logit);
       if (reached < top_p * total) continue;
       top.end = top.begin + i + 1;
       return true;
@@ -230,7 +230,7 @@ class RowDraw {
     TypicalRange range;
     auto find = [&](const LikelyTokens& some, bool all, const Moments& moments) {
       return find_typical_range(
-          some.size(), all, static_cast<double>(row_.typical_p) * moments.total,
+          some.size(), all, row_.typical_p * moments.total,
           [&](int64_t i) {
             return softmax_exponent(some[i].logit, best_, row_.temperature) - moments.mean;
           },
@@ -291,10 +291,10 @@ class RowDraw {
   BANYAN_DEVICE void exclude_top(LikelyTokens& top, Field& field) {
     bool of_all = top.size() == 0;
     double total = of_all ? softmax_total() : total_of(top);
-    double least = static_cast<double>(row_.xtc_threshold) * total;
+    double least = row_.xtc_threshold * total;
     auto likely = [&](const LikelyToken& t) {
       float w = weight(t.logit);
-      return w > 0 && static_cast<double>(w) >= least;
+      return w > 0 && w >= least;
     };
     if (of_all) top = grow_top([&](const LikelyTokens& some) { return !likely(some.back()); });
     int64_t count = 0;
@@ -312,7 +312,7 @@ class RowDraw {
     int64_t blocks = (vocabulary_ + block_size - 1) / block_size;
     for_each(block_, blocks, [&](int64_t b) { memory_.sums[b] = sum_of_block(b * block_size); });
     double lanes[kLogitLanes] = {};
-    for (int64_t b = 0; b < blocks; b += static_cast<int64_t>(kLogitLanes)) {
+    for (int64_t b = 0; b < blocks; b += kLogitLanes) {
       BANYAN_UNROLL
       for (int64_t lane = 0; lane < static_cast<int64_t>(kLogitLanes); ++lane) {
         if (b + lane < blocks) lanes[lane] += memory_.sums[b + lane];
@@ -371,7 +371,7 @@ class RowDraw {
   }
 
   BANYAN_DEVICE void add_moment(float logit, double& total, double& sum) const {
-    auto w = static_cast<double>(weight(logit));
+    double w = weight(logit);
     if (w == 0) return;
     total += w;
     sum += w * softmax_exponent(logit, best_, row_.temperature);
@@ -414,7 +414,7 @@ class RowDraw {
     uint32_t low = token % 2 == 0 ? words[0] : words[1],
              high = token % 2 == 0 ? words[2] : words[3];
     uint32_t word = token % 4 < 2 ? low : high;
-    return {static_cast<double>(w) / race_time(word), token};
+    return {w / race_time(word), token};
   }
 
   Block& block_;

@@ -16,7 +16,7 @@ struct QuantisedRows {
 
   static constexpr size_t bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
     int64_t codes = (rows * segments * k + 3) / 4 * 4;
-    return static_cast<size_t>(codes + rows * segments * (k / group) * 4 + 63) / 64 * 64;
+    return (codes + rows * segments * (k / group) * 4 + 63) / 64 * 64;
   }
   BANYAN_HOST_DEVICE int8_t* codes(int64_t row, int64_t segment) const {
     return static_cast<int8_t*>(workspace) + (row * segments + segment) * k;

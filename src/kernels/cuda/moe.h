@@ -14,8 +14,7 @@ namespace banyan::cuda {
 struct Route {
   RouteArgs a;
   Shape shape() const {
-    return {.blocks = a.rows,
-            .shared_bytes = static_cast<size_t>(2 * a.experts + a.groups) * sizeof(float)};
+    return {.blocks = a.rows, .shared_bytes = (2 * a.experts + a.groups) * sizeof(float)};
   }
 
   template <class Block>

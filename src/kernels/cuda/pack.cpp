@@ -13,7 +13,7 @@ void pack_codes(const PackArgs& a) {
   auto* to = static_cast<uint8_t*>(a.packed) + a.row_begin * Packed<F>::row_bytes(a.k);
   const auto* from = static_cast<const uint8_t*>(a.source);
   if (!has_nibbles(F)) {
-    std::memcpy(to, from, static_cast<size_t>(a.row_count * Packed<F>::row_bytes(a.k)));
+    std::memcpy(to, from, a.row_count * Packed<F>::row_bytes(a.k));
     return;
   }
   for (int64_t r = 0; r < a.row_count; ++r) {
@@ -31,15 +31,14 @@ void pack_scales(const PackArgs& a) {
   auto* base = static_cast<std::byte*>(a.packed) + Packed<F>::scales_offset(a.n, a.k);
   auto* scales = reinterpret_cast<float*>(base) + first;
   auto* zeros = reinterpret_cast<uint8_t*>(base) + a.n * groups * 4 + first;
-  std::vector<Float16> halves(static_cast<size_t>(groups));
+  std::vector<Float16> halves(groups);
   for (int64_t r = 0; r < a.row_count; ++r) {
     const float* from = a.scales + r * groups;
     float multiplier = row_multiplier(from, groups);
     encode_scales(from, groups, multiplier, halves.data());
     for (int64_t g = 0; g < groups; ++g) {
       bool rounded = F == Format::kInt4 || F == Format::kUint4;
-      scales[r * groups + g] =
-          rounded ? to_float(halves[static_cast<size_t>(g)]) * multiplier : from[g];
+      scales[r * groups + g] = rounded ? to_float(halves[g]) * multiplier : from[g];
       if (F == Format::kUint4) zeros[r * groups + g] = a.zeros[r * groups + g];
     }
   }

@@ -49,8 +49,7 @@ struct PooledAttention {
   PooledAttentionArgs a;
   Shape shape() const {
     return {.blocks = a.part.count * a.heads,
-            .scratch_bytes =
-                static_cast<size_t>(a.entries_max * (a.block_tokens / a.stride)) * sizeof(float)};
+            .scratch_bytes = (a.entries_max * (a.block_tokens / a.stride)) * sizeof(float)};
   }
 
   template <class Block>

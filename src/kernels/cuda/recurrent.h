@@ -11,8 +11,7 @@ namespace banyan::cuda {
 struct LinearAttention {
   LinearAttentionArgs a;
   Shape shape() const {
-    return {.blocks = a.spans.count * a.heads,
-            .shared_bytes = static_cast<size_t>(a.chunk) * sizeof(float)};
+    return {.blocks = a.spans.count * a.heads, .shared_bytes = a.chunk * sizeof(float)};
   }
   using Head = HeadOf<LinearAttentionArgs>;
 
@@ -23,7 +22,7 @@ struct LinearAttention {
 
   // The decay of a state over `steps` positions.
   BANYAN_DEVICE float decay(const Head& head, int64_t steps) const {
-    return exp(a.log_decay[head.head] * static_cast<float>(steps));
+    return exp(a.log_decay[head.head] * steps);
   }
   // Column d of q_i S.
   BANYAN_DEVICE float read_state(const Head& head, int64_t i, int64_t d) const {
@@ -72,8 +71,7 @@ struct LinearAttention {
 struct StateSpace {
   StateSpaceArgs a;
   Shape shape() const {
-    return {.blocks = a.spans.count * a.heads,
-            .shared_bytes = 2 * static_cast<size_t>(a.chunk) * sizeof(float)};
+    return {.blocks = a.spans.count * a.heads, .shared_bytes = 2 * a.chunk * sizeof(float)};
   }
   using Head = HeadOf<StateSpaceArgs>;
 

@@ -20,7 +20,7 @@ struct RmsNorm {
       const float* weight = a.weight + group * a.weight_group_stride;
       float* y = a.y + row * a.y_row_stride + group * a.dim;
       float squares = sum_over(block, a.dim, [&](int64_t c) { return x[c] * x[c]; });
-      float factor = 1.0f / root(squares / static_cast<float>(a.dim) + a.eps);
+      float factor = 1.0f / root(squares / a.dim + a.eps);
       for_each(block, a.dim, [&](int64_t c) { y[c] = x[c] * factor * weight[c]; });
     }
   }
@@ -50,8 +50,7 @@ struct LayerNorm {
 struct Hadamard {
   HadamardArgs a;
   Shape shape() const {
-    return {.blocks = a.rows * a.groups,
-            .shared_bytes = 2 * static_cast<size_t>(a.dim) * sizeof(float)};
+    return {.blocks = a.rows * a.groups, .shared_bytes = 2 * a.dim * sizeof(float)};
   }
 
   template <class Block>
@@ -158,7 +157,7 @@ struct Scale {
 
   BANYAN_DEVICE float factor(int64_t row) const {
     if (a.positions == nullptr) return a.scale;
-    float position = static_cast<float>(a.positions[row]) + a.position_offset;
+    float position = a.positions[row] + a.position_offset;
     double periods = floor(position / a.position_period);
     return a.scale * (1 + a.position_beta * static_cast<float>(log(1 + periods)));
   }
@@ -246,7 +245,7 @@ struct LogitStatistics {
       if (is_finite(best.value) && nans == 0) {
         double sum = sum_over(
             block, a.dim, [&](int64_t c) { return static_cast<double>(exp(x[c] - best.value)); });
-        log_sum = static_cast<float>(log(sum));
+        log_sum = log(sum);
       }
       block.one([&] {
         a.max[r] = best.value;

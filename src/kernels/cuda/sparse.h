@@ -61,8 +61,7 @@ struct KeySums {
 struct BlockScores {
   BlockScoresArgs a;
   Shape shape() const {
-    return {.blocks = a.part.count * a.heads,
-            .shared_bytes = static_cast<size_t>(a.width) * sizeof(float)};
+    return {.blocks = a.part.count * a.heads, .shared_bytes = a.width * sizeof(float)};
   }
 
   template <class Block>
@@ -76,14 +75,14 @@ struct BlockScores {
           for_each(block, a.width, [&](int64_t c) {
             float sum = 0;
             for (int64_t g = 0; g < group; ++g) sum += q[g * a.width + c];
-            mean[c] = sum / static_cast<float>(group);
+            mean[c] = sum / group;
           });
           float* scores = a.scores + (number * a.heads + head) * a.entries_max;
           for_each(block, quotient(span.first_position + i, a.block_tokens), [&](int64_t b) {
             const float* sums = a.sums + sums_row(a.page_table, span, b, head, a.heads, a.page_size,
                                                   a.block_tokens) *
                                              a.width;
-            scores[b] = dot(mean, sums, a.width) / static_cast<float>(a.block_tokens);
+            scores[b] = dot(mean, sums, a.width) / a.block_tokens;
           });
         });
   }
@@ -128,7 +127,7 @@ struct SelectKeys {
   Shape shape() const {
     return {.blocks = a.part.count * a.heads,
             .shared_bytes = kBlockThreads * sizeof(int64_t),
-            .scratch_bytes = static_cast<size_t>(a.rule.top_k) * sizeof(int64_t)};
+            .scratch_bytes = a.rule.top_k * sizeof(int64_t)};
   }
 
   template <class Block>
@@ -168,8 +167,7 @@ struct IndexScores {
   IndexScoresArgs a;
   Shape shape() const {
     size_t rounded = kIsCode<S> ? sizeof(float) + sizeof(S) : 0;
-    return {.blocks = a.part.count,
-            .shared_bytes = static_cast<size_t>(a.heads * a.width) * rounded};
+    return {.blocks = a.part.count, .shared_bytes = (a.heads * a.width) * rounded};
   }
 
   template <class Block>

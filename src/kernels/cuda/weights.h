@@ -45,7 +45,7 @@ struct Packed {
   static constexpr size_t bytes(int64_t n, int64_t k, int64_t group) {
     int64_t groups = has_scales(F) ? n * (k / group) : 0;
     int64_t all = scales_offset(n, k) + groups * (F == Format::kUint4 ? 5 : 4);
-    return static_cast<size_t>((all + 63) / 64 * 64);
+    return (all + 63) / 64 * 64;
   }
 
   BANYAN_HOST_DEVICE constexpr int64_t groups() const { return quotient(k, group); }

@@ -25,12 +25,8 @@ struct PackedBlocks {
         min_levels(reinterpret_cast<uint8_t*>(levels + n * (k / kLevelColumns))) {}
 
   // Of the part with the number `at`, in levels.
-  float scale(int64_t at) const {
-    return scales[at * kLevelColumns / group] * static_cast<float>(levels[at]);
-  }
-  float min(int64_t at) const {
-    return mins[at * kLevelColumns / group] * static_cast<float>(min_levels[at]);
-  }
+  float scale(int64_t at) const { return scales[at * kLevelColumns / group] * levels[at]; }
+  float min(int64_t at) const { return mins[at * kLevelColumns / group] * min_levels[at]; }
 
   int64_t group;
   uint8_t* codes;
@@ -41,7 +37,7 @@ struct PackedBlocks {
 
 size_t packed_block_bytes(int64_t n, int64_t k, int64_t group) {
   int64_t bytes = n * (k + k / group * 8 + k / kLevelColumns * 2);
-  return static_cast<size_t>((bytes + 63) / 64 * 64);
+  return (bytes + 63) / 64 * 64;
 }
 
 template <class T, class S>
@@ -60,7 +56,7 @@ void pack(const PackArgs& a) {
   const uint8_t* no_min_levels = nullptr;
   bool levelled = a.group == kLevelledGroup;
   PackedBlocks to(a.packed, a.n, a.k, a.group);
-  std::memcpy(to.codes + a.row_begin * a.k, a.source, static_cast<size_t>(a.row_count * a.k));
+  std::memcpy(to.codes + a.row_begin * a.k, a.source, a.row_count * a.k);
   std::copy_n(a.scales, a.row_count * groups, to.scales + a.row_begin * groups);
   copy_or_fill(Form.mins ? a.mins : nullptr, 0.0f, a.row_count * groups,
                to.mins + a.row_begin * groups);
@@ -76,8 +72,7 @@ void gather(const GatherArgs& a) {
   for (int64_t i = 0; i < a.rows; ++i) {
     for (int64_t c = 0; c < a.k; ++c) {
       int64_t at = a.ids[i] * a.k + c;
-      float value =
-          static_cast<float>(block_value(Form, w.codes[at])) * w.scale(at / kLevelColumns);
+      float value = block_value(Form, w.codes[at]) * w.scale(at / kLevelColumns);
       a.y[i * a.k + c] = Form.mins ? value - w.min(at / kLevelColumns) : value;
     }
   }
@@ -98,7 +93,7 @@ float block_dot(const PackedBlocks& w, int64_t j, int64_t k, const int8_t* codes
     float step = steps[c / kBlockStep];
     y = std::fma(static_cast<float>(sum), step * w.scale(first / kLevelColumns), y);
     if (!Form.mins) continue;
-    y = std::fma(-(step * static_cast<float>(sum_of_codes)), w.min(first / kLevelColumns), y);
+    y = std::fma(-(step * sum_of_codes), w.min(first / kLevelColumns), y);
   }
   return y;
 }

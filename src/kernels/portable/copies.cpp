@@ -16,8 +16,7 @@ void copy_unit(const UnitPool& pool, const UnitCopy& copy) {
   std::byte* to = pool.data + copy.to * unit_bytes;
   const std::byte* from = pool.data + copy.from * unit_bytes;
   for (int64_t part = 0; part < pool.parts; ++part) {
-    std::memcpy(to + part * pool.part_bytes, from + part * pool.part_bytes,
-                static_cast<size_t>(bytes));
+    std::memcpy(to + part * pool.part_bytes, from + part * pool.part_bytes, bytes);
   }
 }
 
@@ -45,8 +44,7 @@ void copy_rows(const CopyRowsArgs& a) {
   parallel_for(a.launch, a.rows, rows_per_job(a.dim), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       int64_t source = a.index != nullptr ? a.index[r] : r;
-      std::memcpy(a.y + r * a.y_row_stride, a.x + source * a.x_row_stride,
-                  static_cast<size_t>(a.dim) * sizeof(float));
+      std::memcpy(a.y + r * a.y_row_stride, a.x + source * a.x_row_stride, a.dim * sizeof(float));
     }
   });
 }

@@ -14,7 +14,7 @@ bool noise_words(const NoiseArgs& a) {
     std::array<uint32_t, 4> words = philox(a.noise.seed, static_cast<uint64_t>(a.noise.position),
                                            quad << 32 | a.noise.sample_index);
     for (int64_t k = 0; k < 4; ++k) {
-      uint32_t word = words[static_cast<size_t>(k)];
+      uint32_t word = words[k];
       a.words[k * kNoiseQuads + j] = word;
       some |= word >= a.least;
     }

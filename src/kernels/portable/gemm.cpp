@@ -14,13 +14,13 @@ constexpr int64_t kBlock = 8;
 
 template <class W>
 size_t packed_bytes(int64_t n, int64_t k, int64_t /*group*/) {
-  return (static_cast<size_t>(n) * static_cast<size_t>(k) * sizeof(W) + 63) / 64 * 64;
+  return (n * k * sizeof(W) + 63) / 64 * 64;
 }
 
 template <class W>
 void pack(const PackArgs& a) {
   std::memcpy(static_cast<W*>(a.packed) + a.row_begin * a.k, a.source,
-              static_cast<size_t>(a.row_count * a.k) * sizeof(W));
+              (a.row_count * a.k) * sizeof(W));
 }
 
 template <class W>

@@ -12,8 +12,7 @@ namespace {
 template <class S>
 class IndexScorer {
  public:
-  explicit IndexScorer(const IndexScoresArgs& a)
-      : a_(a), rounded_(static_cast<size_t>(a.width)), codes_(static_cast<size_t>(a.width)) {}
+  explicit IndexScorer(const IndexScoresArgs& a) : a_(a), rounded_(a.width), codes_(a.width) {}
 
   void score(const IndexItem& item) {
     for (int64_t r = 0; r < item.rows; ++r) {
@@ -102,9 +101,9 @@ void layer_norm(const LayerNormArgs& a) {
       float* y = a.y + r * a.dim;
       float mean = 0, square = 0;
       for (int64_t c = 0; c < a.dim; ++c) mean += x[c];
-      mean /= static_cast<float>(a.dim);
+      mean /= a.dim;
       for (int64_t c = 0; c < a.dim; ++c) square += (x[c] - mean) * (x[c] - mean);
-      float factor = 1 / std::sqrt(square / static_cast<float>(a.dim) + a.eps);
+      float factor = 1 / std::sqrt(square / a.dim + a.eps);
       for (int64_t c = 0; c < a.dim; ++c) y[c] = (x[c] - mean) * factor * a.weight[c] + a.bias[c];
     }
   });

@@ -17,7 +17,7 @@ double multiply_chains(int64_t rounds) {
     for (float& sum : sums) sum = sum * x + x;
   }
   for (float sum : sums) given = sum;
-  return 2.0 * kChains * static_cast<double>(rounds);
+  return 2.0 * kChains * rounds;
 }
 
 void read_lines(const std::byte* data, size_t bytes, size_t ahead) {

@@ -63,7 +63,7 @@ class PooledRow {
       if (first_ >= end_) continue;
       weigh(a_.q + row_ * a_.q_row_stride + g * a_.width, weights);
       for (int64_t e = first_; e < end_; ++e) {
-        float p = weights[static_cast<size_t>(e - first_)];
+        float p = weights[e - first_];
         const float* value = row_of(a_.values, e);
         for (int64_t c = 0; c < a_.width; ++c) out[c] += p * value[c];
         for (int64_t stride = e - first_; stride <= e; ++stride) {

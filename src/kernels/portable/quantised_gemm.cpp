@@ -54,8 +54,7 @@ template <Code C>
 void pack(const PackArgs& a) {
   int64_t groups = a.k / a.group;
   Packed<C> to(a.packed, a.n, a.k, a.group);
-  std::memcpy(const_cast<uint8_t*>(to.codes) + a.row_begin * a.k, a.source,
-              static_cast<size_t>(a.row_count * a.k));
+  std::memcpy(const_cast<uint8_t*>(to.codes) + a.row_begin * a.k, a.source, a.row_count * a.k);
   auto* scales = const_cast<float*>(to.scales) + a.row_begin * groups;
   auto* zeros = const_cast<uint8_t*>(to.zeros) + a.row_begin * groups;
   std::vector<Float16> halves(groups);

@@ -20,9 +20,7 @@ struct LinearHead : SlotHead<Portable, LinearAttentionArgs> {
   using SlotHead::SlotHead;
 
   // The decay of a state over `steps` positions.
-  float decay(int64_t steps) const {
-    return std::exp(args.log_decay[head] * static_cast<float>(steps));
-  }
+  float decay(int64_t steps) const { return std::exp(args.log_decay[head] * steps); }
 
   // out = q_i S
   void read_state(int64_t i) const {

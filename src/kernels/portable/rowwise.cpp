@@ -18,7 +18,7 @@ void rms_norm(const RmsNormArgs& a) {
       float* y = a.y + i / a.groups * a.y_row_stride + i % a.groups * a.dim;
       float squares = 0;
       for (int64_t c = 0; c < a.dim; ++c) squares += x[c] * x[c];
-      float factor = 1.0f / std::sqrt(squares / static_cast<float>(a.dim) + a.eps);
+      float factor = 1.0f / std::sqrt(squares / a.dim + a.eps);
       for (int64_t c = 0; c < a.dim; ++c) y[c] = x[c] * factor * weight[c];
     }
   });
@@ -30,7 +30,7 @@ void rope_angles(const RopeAnglesArgs& a) {
   parallel_for(a.launch, a.rows, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       for (int64_t i = 0; i < a.pairs; ++i) {
-        float angle = static_cast<float>(a.positions[r]) * a.inverse_frequency[i];
+        float angle = a.positions[r] * a.inverse_frequency[i];
         a.cos[r * a.pairs + i] = std::cos(angle) * a.scale;
         a.sin[r * a.pairs + i] = std::sin(angle) * a.scale;
       }
@@ -104,7 +104,7 @@ void silu_mul(const SiluMulArgs& a) {
 
 float row_scale(const ScaleArgs& a, int64_t row) {
   if (a.positions == nullptr) return a.scale;
-  float position = static_cast<float>(a.positions[row]) + a.position_offset;
+  float position = a.positions[row] + a.position_offset;
   return a.scale * (1 + a.position_beta * std::log1p(std::floor(position / a.position_period)));
 }
 
@@ -179,7 +179,7 @@ void logit_stats(const LogitStatsArgs& a) {
       if (std::isfinite(max)) {
         double sum = 0;
         for (int64_t c = 0; c < a.dim; ++c) sum += std::exp(x[c] - max);
-        log_sum = static_cast<float>(std::log(sum));
+        log_sum = std::log(sum);
       }
       a.max[r] = max;
       a.argmax[r] = static_cast<int32_t>(std::max<int64_t>(argmax, 0));

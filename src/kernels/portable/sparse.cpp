@@ -58,7 +58,7 @@ void select_best(const float* scores, const Candidates& c, std::vector<int64_t>&
   std::ranges::stable_sort(entries, [&](int64_t x, int64_t y) {
     return score_order(scores[x]) > score_order(scores[y]);
   });
-  entries.resize(static_cast<size_t>(c.count));
+  entries.resize(c.count);
   std::ranges::sort(entries);
 }
 
@@ -115,14 +115,14 @@ void key_sums(const KeySumsArgs& a) {
 void block_scores(const BlockScoresArgs& a) {
   int64_t group = a.q_heads / a.heads;
   parallel_for(a.launch, a.part.count, 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> mean(static_cast<size_t>(a.width));
+    std::vector<float> mean(a.width);
     int64_t r = begin;
     auto score = [&](const SpanArgs& span, int64_t i, int64_t head) {
       const float* q = a.q + (span.row_begin + i) * a.q_row_stride + head * group * a.width;
       for (size_t c = 0; c < mean.size(); ++c) {
         float sum = 0;
-        for (int64_t g = 0; g < group; ++g) sum += q[g * a.width + static_cast<int64_t>(c)];
-        mean[c] = sum / static_cast<float>(group);
+        for (int64_t g = 0; g < group; ++g) sum += q[g * a.width + c];
+        mean[c] = sum / group;
       }
       int64_t blocks = (span.first_position + i) / a.block_tokens;
       for (int64_t b = 0; b < blocks; ++b) {
@@ -131,8 +131,7 @@ void block_scores(const BlockScoresArgs& a) {
             sums_row(a.page_table, span, b, head, a.heads, a.page_size, a.block_tokens) * a.width;
         float dot = 0;
         for (size_t c = 0; c < mean.size(); ++c) dot += mean[c] * sums[c];
-        a.scores[(r * a.heads + head) * a.entries_max + b] =
-            dot / static_cast<float>(a.block_tokens);
+        a.scores[(r * a.heads + head) * a.entries_max + b] = dot / a.block_tokens;
       }
     };
     for_span_rows(a.spans, a.span_count, a.part.begin + begin, a.part.begin + end,

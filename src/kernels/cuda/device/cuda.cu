@@ -30,7 +30,7 @@ struct Device {
     int64_t blocks = shape.blocks > 0 ? least(shape.blocks, fill) : fill;
     size_t scratch_bytes = (shape.scratch_bytes + 255) / 256 * 256;
     std::byte* scratch =
-        scratch_bytes > 0 ? queue.scratch(scratch_bytes * static_cast<size_t>(blocks)) : nullptr;
+        scratch_bytes > 0 ? queue.scratch(scratch_bytes * blocks) : nullptr;
     function<<<static_cast<unsigned>(blocks), kBlockThreads, shape.shared_bytes, queue.stream()>>>(
         kernel, scratch, scratch_bytes);
     BANYAN_CHECK_CUDA(cudaGetLastError());
