@@ -125,17 +125,15 @@ void RadixTree::advance(Lease& lease, int unit_class, int64_t begin) {
 // ---- Units -------------------------------------------------------------------------------------
 
 int64_t RadixTree::node_bytes(const StateClasses& classes) {
-  return static_cast<int64_t>(sizeof(RadixNode)) +
-         classes.count * static_cast<int64_t>(sizeof(NodeUnit)) +
-         classes.page_size_tokens * static_cast<int64_t>(sizeof(PrefixToken));
+  return sizeof(RadixNode) + classes.count * sizeof(NodeUnit) +
+         classes.page_size_tokens * sizeof(PrefixToken);
 }
 
 RadixTree::RadixTree(const StateClasses& classes, const UnitCounts& counts)
     : classes_(classes),
-      node_memory_(static_cast<size_t>(counts[kPathClass]) *
+      node_memory_(as_size(counts[kPathClass]) *
                    (sizeof(RadixNode) + as_size(classes.count) * sizeof(NodeUnit))),
-      token_memory_(static_cast<size_t>(counts[kPathClass] * classes.page_size_tokens) *
-                    sizeof(PrefixToken)) {
+      token_memory_(as_size(counts[kPathClass] * classes.page_size_tokens) * sizeof(PrefixToken)) {
   units_.reserve(as_size(classes.count));
   for (int c = 0; c < classes.count; ++c) units_.emplace_back(at(counts, c));
 }

@@ -120,8 +120,7 @@ Result<StateClasses> classify_states(std::span<const StateSpec> specs, int page_
 UnitCounts unit_bytes(std::span<const StateSpec> specs, const StateClasses& classes) {
   UnitCounts bytes = {};
   for (const StateSpec& spec : specs) {
-    bytes[as_size(find_class(classes, spec))] +=
-        static_cast<int64_t>(spec.unit_bytes(classes.page_size_tokens));
+    bytes[as_size(find_class(classes, spec))] += spec.unit_bytes(classes.page_size_tokens);
   }
   return bytes;
 }

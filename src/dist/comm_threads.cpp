@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/signed.h"
+
 namespace banyan {
 
 class ThreadRanks::ThreadComm final : public Comm {
@@ -11,13 +13,13 @@ class ThreadRanks::ThreadComm final : public Comm {
   bool exchanges() const override { return true; }
 
   void all_gather(std::span<const int64_t> sizes, float* to) override {
-    all_.shown_[static_cast<size_t>(rank().index)] = to;
+    at(all_.shown_, rank().index) = to;
     all_.barrier_.arrive_and_wait();
     size_t begin = 0;
     for (size_t other = 0; other < sizes.size(); ++other) {
-      auto size = static_cast<size_t>(sizes[other]);
+      auto size = as_size(sizes[other]);
       const float* from = all_.shown_[other] + begin;
-      if (other != static_cast<size_t>(rank().index) && size > 0) {
+      if (other != as_size(rank().index) && size > 0) {
         std::memcpy(to + begin, from, size * sizeof(float));
       }
       begin += size;
@@ -29,7 +31,7 @@ class ThreadRanks::ThreadComm final : public Comm {
   ThreadRanks& all_;
 };
 
-ThreadRanks::ThreadRanks(int count) : barrier_(count), shown_(static_cast<size_t>(count)) {
+ThreadRanks::ThreadRanks(int count) : barrier_(count), shown_(as_size(count)) {
   for (int index = 0; index < count; ++index) {
     comms_.push_back(std::make_unique<ThreadComm>(*this, Rank{index, count}));
   }

@@ -15,7 +15,7 @@ class ThreadRanks {
   ~ThreadRanks();
 
   // The Comm of rank `index`, for the thread that runs it; valid while this object lives.
-  Comm& of(int index) { return *comms_[static_cast<size_t>(index)]; }
+  Comm& of(int index) { return *comms_[index]; }
 
  private:
   class ThreadComm;

@@ -31,9 +31,9 @@ class RandomRows {
     for (int64_t r = 0; r < kTemplateRows; ++r) {
       for (size_t c = 0; c < x.size(); ++c) {
         double u = uniform(seed, state, static_cast<uint64_t>(r) * x.size() + c);
-        x[c] = static_cast<float>(2 * u - 1);
+        x[c] = 2 * u - 1;
       }
-      std::byte* to = rows_.data() + static_cast<size_t>(r) * bytes_;
+      std::byte* to = rows_.data() + as_size(r) * bytes_;
       if (spec.dtype == DType::kBF16) store<BFloat16>(x, shape, to);
       if (spec.dtype == DType::kF16) store<Float16>(x, shape, to);
       if (spec.dtype == DType::kF32) store<float>(x, shape, to);

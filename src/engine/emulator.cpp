@@ -41,7 +41,7 @@ const DrawResults& StepEmulator::collect() {
 DrawResult StepEmulator::draw(const DrawRow& row, const DrawBatch& draws,
                               DrawResults& results) const {
   auto log_vocabulary = static_cast<float>(std::log(static_cast<double>(vocabulary_)));
-  auto top_count = static_cast<int32_t>(std::min<int64_t>(row.top_count, vocabulary_));
+  auto top_count = narrow<int32_t>(std::min<int64_t>(row.top_count, vocabulary_));
   for (int32_t i = 0; i < top_count; ++i) {
     at(results.tops, row.tops_begin + i) = {.token = i, .logprob = -log_vocabulary};
   }
@@ -59,13 +59,13 @@ DrawResult StepEmulator::draw(const DrawRow& row, const DrawBatch& draws,
 TokenId StepEmulator::token_of(const DrawRow& row, const DrawBatch& draws) const {
   DrawNoise noise = row.temperature > 0 ? row.noise : DrawNoise{.position = row.noise.position};
   double place = uniform(noise.seed, static_cast<uint64_t>(noise.position), noise.sample_index);
-  auto first = static_cast<int64_t>(place * static_cast<double>(vocabulary_));
-  if (row.mask < 0) return static_cast<TokenId>(first);
+  auto first = static_cast<int64_t>(place * vocabulary_);
+  if (row.mask < 0) return narrow<TokenId>(first);
   int64_t words = divide_up(vocabulary_, 32);
   const uint32_t* mask = draws.masks.data() + row.mask * words;
   for (int64_t i = 0; i < vocabulary_; ++i) {
     int64_t token = (first + i) % vocabulary_;
-    if (((mask[token / 32] >> (token % 32)) & 1u) != 0) return static_cast<TokenId>(token);
+    if (((mask[token / 32] >> (token % 32)) & 1u) != 0) return narrow<TokenId>(token);
   }
   return -1;
 }

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "engine/announce.h"
 #include "engine/assemble.h"
 #include "engine/batch_builder.h"
@@ -36,7 +37,7 @@ int64_t now_ns() {
 
 EngineConfig limit_drafts(EngineConfig config, const StateClasses& classes) {
   config.draft_tokens_max =
-      static_cast<int>(std::min<int64_t>(config.draft_tokens_max, classes.draft_rows_max));
+      narrow<int>(std::min<int64_t>(config.draft_tokens_max, classes.draft_rows_max));
   return config;
 }
 
@@ -83,11 +84,11 @@ class Engine::Impl {
         scheduler_(scheduler_config(config, *runner_)),
         speculator_(config_, info().vocabulary, std::move(drafters), step_estimate(info())) {
     // Page tables grow only while sequences do, except where many sequences share a prefix.
-    auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
+    auto pages = as_size(info().total_tokens_max / info().page_size_tokens);
     for (PlannedStep& step : steps_) {
       for (int c = 0; c < runner_->classes().count; ++c) {
         if (!runner_->classes()[c].paged()) continue;
-        step.batch.tables[static_cast<size_t>(c)].units.reserve(pages);
+        at(step.batch.tables, c).units.reserve(pages);
       }
     }
     if (tiers != nullptr) {
@@ -183,7 +184,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink,
   const GenerationOptions& options = request.options;
   if (!sink) return invalid_argument("the request has no sink for its events");
   auto s = std::make_unique<Sequence>();
-  s->prompt_tokens = static_cast<int64_t>(request.prompt.size());
+  s->prompt_tokens = std::ssize(request.prompt);
   // Output ends at the context length, or when memory is full. One new token must fit.
   auto known_tokens = s->prompt_tokens + std::ssize(request.resume_tokens);
   int64_t most = std::max(info().total_tokens_max, known_tokens + 1);
@@ -205,7 +206,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink,
     s->deadline_ns = s->arrived_ns + static_cast<int64_t>(options.timeout_s * 1e9);
   }
   if (options.prompt_logprobs_begin) s->prompt_logprobs_next = *options.prompt_logprobs_begin;
-  s->tokens.reserve(static_cast<size_t>(s->tokens_max));
+  s->tokens.reserve(as_size(s->tokens_max));
   s->tokens = request.prompt;
   if (request.sampling.has_penalties()) {
     s->counts.start(s->tokens, s->tokens_max, info().vocabulary);
@@ -282,7 +283,7 @@ bool Engine::Impl::step_once() {
   collect();
   if (overlaps) return true;  // what such a step takes is not its own time
   step.tokens = totals_.generated_tokens - generated;
-  step.time_s = static_cast<double>(now_ns() - began_ns) * 1e-9;
+  step.time_s = (now_ns() - began_ns) * 1e-9;
   speculator_.observe(step);
   if (operations > 0) scheduler_.tiers()->observe(operations, step.time_s);
   return true;
@@ -338,7 +339,7 @@ void Engine::Impl::plan(PlannedStep& step) {
   scheduler_.plan(step.plan);
   for (const PlannedSpan& span : step.plan.spans) {
     Sequence& s = *span.sequence;
-    if (s.queued_s == 0) s.queued_s = static_cast<double>(now_ns() - s.arrived_ns) * 1e-9;
+    if (s.queued_s == 0) s.queued_s = (now_ns() - s.arrived_ns) * 1e-9;
   }
   build_batch(step.plan, runner_->classes(), step.batch, step.uses);
   build_draws(step.uses, info().vocabulary, step.draws);
@@ -375,7 +376,7 @@ void Engine::Impl::advance(PlannedStep& step) {
       s.prompt_logprobs_next = use.position + 2;
       continue;
     }
-    s.tokens.push_back(Batch::kSampleOfRow - static_cast<TokenId>(i));
+    s.tokens.push_back(Batch::kSampleOfRow - narrow<TokenId>(i));
     if (s.length() >= s.tokens_max) s.finish = FinishReason::kLength;
   }
   scheduler_.commit(step.plan);
@@ -409,7 +410,7 @@ void Engine::Impl::add_token(Sequence& s, TokenId token) {
 void Engine::Impl::know_tokens(PlannedStep& next, const DrawResults& results) {
   for (LogitRowUse& use : next.uses) {
     if (use.token < 0) {
-      use.token = results.rows[static_cast<size_t>(Batch::kSampleOfRow - use.token)].token;
+      use.token = at(results.rows, Batch::kSampleOfRow - use.token).token;
     }
   }
 }
@@ -450,16 +451,15 @@ void Engine::Impl::report(size_t row, const DrawResults& results) {
   const DrawResult& result = results.rows[row];
   const DrawRow& drawn = steps_[0].draws.rows[row];
   Sequence& s = *use.sequence;
-  auto tops = std::span(results.tops).subspan(static_cast<size_t>(drawn.tops_begin));
+  auto tops = std::span(results.tops).subspan(as_size(drawn.tops_begin));
   TokenEvent event{.sequence = s.id,
                    .position = use.position + 1,
                    .has_token = true,
                    .from_prompt = !use.samples,
                    .token = result.token,
                    .logprob = result.logprob,
-                   .top = tops.first(static_cast<size_t>(result.top_count)),
-                   .chosen = tops.subspan(static_cast<size_t>(drawn.top_count),
-                                          static_cast<size_t>(drawn.chosen.count))};
+                   .top = tops.first(as_size(result.top_count)),
+                   .chosen = slice(tops, drawn.top_count, drawn.chosen.count)};
   if (event.from_prompt) {
     s.prompt_logprobs_next = std::max(s.prompt_logprobs_next, use.position + 2);
     return s.sink(event);
@@ -475,7 +475,7 @@ void Engine::Impl::report(size_t row, const DrawResults& results) {
 FinishReason Engine::Impl::finish_reason(const Sequence& s, TokenId token) const {
   const std::vector<TokenId>& stops = s.request.options.stop_token_ids;
   if (std::ranges::find(stops, token) != stops.end()) return FinishReason::kStop;
-  bool full = static_cast<int64_t>(s.tokens.size()) >= s.tokens_max;
+  bool full = std::ssize(s.tokens) >= s.tokens_max;
   return full ? FinishReason::kLength : FinishReason::kNone;
 }
 
@@ -495,7 +495,7 @@ void Engine::Impl::end(Sequence& s, TokenEvent event) {
   event.sequence = s.id;
   tell_usage(s, event);
   speculator_.end(s);
-  if (!event.has_token) event.position = static_cast<int64_t>(s.tokens.size());
+  if (!event.has_token) event.position = std::ssize(s.tokens);
   if (!in_flight) {
     std::unique_ptr<Sequence> ended = scheduler_.remove(&s);
     return ended->sink(event);

@@ -76,16 +76,15 @@ Status check_request(const GenerateRequest& request, const EngineConfig& config,
     return invalid_argument("dry_sequence_breakers: an Engine takes no text; use an Llm");
   }
   if (request.prompt.empty()) return invalid_argument("the prompt has no tokens");
-  auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
+  auto prompt_tokens = std::ssize(request.prompt);
   TRY(check_limit("prompt tokens", prompt_tokens, config.prompt_tokens_max));
   TRY(check_tokens(request.prompt, info.vocabulary, "prompt"));
   TRY(check_limit("max_new_tokens", options.max_new_tokens, kNewTokensMax));
   TRY(check_limit("top_logprobs", options.top_logprobs, config.top_logprobs_max));
-  TRY(check_limit("stop_token_ids", static_cast<int64_t>(options.stop_token_ids.size()),
-                  config.stop_token_ids_max));
+  TRY(check_limit("stop_token_ids", std::ssize(options.stop_token_ids), config.stop_token_ids_max));
   TRY(check_tokens(options.stop_token_ids, info.vocabulary, "stop_token_ids"));
   TRY(check_limit("min_new_tokens", options.min_new_tokens, options.max_new_tokens));
-  TRY(check_limit("logprob_token_ids", static_cast<int64_t>(options.logprob_token_ids.size()),
+  TRY(check_limit("logprob_token_ids", std::ssize(options.logprob_token_ids),
                   config.top_logprobs_max));
   TRY(check_tokens(options.logprob_token_ids, info.vocabulary, "logprob_token_ids"));
   TRY(check_limit("prediction tokens", std::ssize(options.prediction_token_ids),
@@ -97,8 +96,7 @@ Status check_request(const GenerateRequest& request, const EngineConfig& config,
     if (seconds >= 0 && seconds <= kSecondsMax) continue;
     return invalid_argument("{} is {}; it must be between 0 and {}", name, seconds, kSecondsMax);
   }
-  TRY(check_limit("logit_bias entries", static_cast<int64_t>(sampling.logit_bias.size()),
-                  config.logit_bias_max));
+  TRY(check_limit("logit_bias entries", std::ssize(sampling.logit_bias), config.logit_bias_max));
   for (auto [token, bias] : sampling.logit_bias) {
     TRY(check_tokens(std::span(&token, 1), info.vocabulary, "logit_bias"));
   }

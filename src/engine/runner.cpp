@@ -192,7 +192,7 @@ std::vector<ExpertCounts> Runner::expert_counts() const {
 
 double ExpertCounts::active_mean() const {
   auto chosen = std::accumulate(experts.begin(), experts.end(), int64_t{0});
-  return rows > 0 ? static_cast<double>(chosen) / static_cast<double>(rows) : 0;
+  return rows > 0 ? static_cast<double>(chosen) / rows : 0;
 }
 
 void Runner::launch(const Batch& batch, const DrawBatch& draws) {

@@ -97,7 +97,7 @@ Result<FittedSteps> fit_step_times(std::span<const StepsObserved> observed) {
   const auto& [step_s, prompt_row_s, decode_row_s] = *best;
   return FittedSteps{
       .times = {.step_s = step_s, .prompt_row_s = prompt_row_s, .decode_row_s = decode_row_s},
-      .error = std::sqrt(system.loss(*best) / static_cast<double>(observed.size()))};
+      .error = std::sqrt(system.loss(*best) / observed.size())};
 }
 
 Json to_json(const FittedSteps& fit) {

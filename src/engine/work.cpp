@@ -23,24 +23,24 @@ bool is_head(const EngineInfo& info, const WeightSummary& w) {
 void add_products(const EngineInfo& info, double rows, double head_rows, Work& work) {
   double counted = 0;
   for (const WeightSummary& w : info.weights) {
-    double active = w.share * static_cast<double>(w.parameters);
+    double active = w.share * w.parameters;
     counted += active;
     operations_of(work, w.format) += 2 * active * (is_head(info, w) ? head_rows : rows);
   }
   // Vectors, and matrices that were derived while loading.
-  double rest = std::max(0.0, static_cast<double>(info.parameters_active) - counted);
+  double rest = std::max(0.0, info.parameters_active - counted);
   operations_of(work, info.state_format) += 2 * rest * rows;
 }
 
 // The share of attention that has a window; its layers are assumed to be alike.
 double windowed_part(const EngineInfo& info) {
-  auto all = static_cast<double>(info.state_bytes_per_token);
+  double all = info.state_bytes_per_token;
   return all > 0 ? static_cast<double>(info.state_bytes_per_window_token) / all : 0;
 }
 
 // The share of attention that sees only chosen keys.
 double selecting_part(const EngineInfo& info) {
-  auto all = static_cast<double>(info.attention_flops_per_key);
+  double all = info.attention_flops_per_key;
   return all > 0 ? static_cast<double>(info.selected_flops_per_key) / all : 0;
 }
 
@@ -55,11 +55,11 @@ double keys_seen(const EngineInfo& info, double context) {
 
 // The number of positions that a token chooses among; 0 if it attends to all.
 double keys_scored(const EngineInfo& info, double context) {
-  return context > static_cast<double>(info.selected_keys) ? context : 0;
+  return context > info.selected_keys ? context : 0;
 }
 
 void add_attention(const EngineInfo& info, int64_t flops_per_key, double keys, Work& work) {
-  operations_of(work, info.state_format) += static_cast<double>(flops_per_key) * keys;
+  operations_of(work, info.state_format) += flops_per_key * keys;
 }
 
 void add_index(const EngineInfo& info, double keys, Work& work) {
@@ -69,10 +69,10 @@ void add_index(const EngineInfo& info, double keys, Work& work) {
 // The weights that a step of `rows` tokens reads; of experts, those that any of the tokens is
 // routed to.
 double weight_bytes_read(const EngineInfo& info, double rows) {
-  auto bytes = static_cast<double>(info.weight_bytes_streamed);
+  double bytes = info.weight_bytes_streamed;
   for (const WeightSummary& w : info.weights) {
     if (w.share >= 1) continue;
-    bytes += static_cast<double>(w.bytes) * (1 - w.share - std::pow(1 - w.share, rows));
+    bytes += w.bytes * (1 - w.share - std::pow(1 - w.share, rows));
   }
   return bytes;
 }
@@ -100,8 +100,8 @@ Work prompt_work(const EngineInfo& info, int64_t sequences, int64_t tokens) {
     keys = length * (length + 1) / 2;
   } else {
     for (int64_t position = 0; position < tokens; ++position) {
-      keys += keys_seen(info, static_cast<double>(position + 1));
-      scored += keys_scored(info, static_cast<double>(position + 1));
+      keys += keys_seen(info, position + 1);
+      scored += keys_scored(info, position + 1);
     }
   }
   int64_t flops = info.prompt_attention_flops_per_key;
@@ -111,12 +111,12 @@ Work prompt_work(const EngineInfo& info, int64_t sequences, int64_t tokens) {
 }
 
 Work decode_work(const EngineInfo& info, int64_t sequences, double context) {
-  auto rows = static_cast<double>(sequences);
+  double rows = sequences;
   // A recurrent state is read and written.
-  auto attended = static_cast<double>(info.state_bytes_per_token - info.index_bytes_per_token);
+  double attended = info.state_bytes_per_token - info.index_bytes_per_token;
   double scored = keys_scored(info, context);
   double states = keys_seen(info, context) * attended + scored * info.index_bytes_per_key +
-                  2 * static_cast<double>(info.state_bytes_per_sequence);
+                  2 * info.state_bytes_per_sequence;
   Work work{.bytes = weight_bytes_read(info, rows) + rows * states};
   add_products(info, rows, rows, work);
   add_attention(info, info.attention_flops_per_key, rows * keys_seen(info, context), work);

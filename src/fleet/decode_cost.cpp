@@ -25,15 +25,15 @@ Status DecodeSetting::validate() const {
 
 DecodeCost decode_cost(const DecodeShape& shape, const DecodeSetting& setting) {
   double rows = setting.batch * (1 + setting.draft_tokens);
-  double elements = rows * shape.experts_per_token * static_cast<double>(shape.hidden);
+  double elements = rows * shape.experts_per_token * shape.hidden;
   DecodeCost cost = {.dispatch_s = elements * shape.dispatch_bytes / setting.bytes_per_s,
                      .combine_s = elements * shape.combine_bytes / setting.bytes_per_s};
   cost.layer_s = shape.exposed_s + std::max(cost.dispatch_s + cost.combine_s, shape.overlapped_s) +
                  shape.experts_s;
-  double tokens = 1 + static_cast<double>(setting.draft_tokens) * setting.acceptance;
-  cost.tpot_s = cost.layer_s * static_cast<double>(shape.layers) / tokens / setting.reached;
+  double tokens = 1 + setting.draft_tokens * setting.acceptance;
+  cost.tpot_s = cost.layer_s * shape.layers / tokens / setting.reached;
   cost.tokens_per_s_of_user = 1 / cost.tpot_s;
-  cost.tokens_per_s_of_device = static_cast<double>(setting.batch) / cost.tpot_s;
+  cost.tokens_per_s_of_device = setting.batch / cost.tpot_s;
   cost.dollars_per_million =
       dollars_per_million(cost.tokens_per_s_of_device, setting.dollars_per_hour);
   return cost;

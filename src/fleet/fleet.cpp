@@ -115,7 +115,7 @@ class Simulation {
     int64_t in_trace = index / config_.copies;
     auto requests = std::ssize(trace_.requests);
     double base_s = at(trace_.requests, in_trace % requests).arrival_s;
-    return static_cast<double>(in_trace / requests) * config_.round_s + base_s / config_.speedup;
+    return (in_trace / requests) * config_.round_s + base_s / config_.speedup;
   }
 
   // Each copy starts at a different place in the trace.
@@ -172,7 +172,7 @@ class Simulation {
 void Simulation::start(int number) {
   Worker& w = worker(number);
   w.engine = std::make_unique<SimulatedWorker>(config_.worker, ++lives_);
-  w.life = static_cast<int64_t>(lives_);
+  w.life = lives_;
   w.reported_s = -INFINITY;
   view_of(number).add(place_of(number));
   view_of(number).apply(place_of(number), KvHello{.epoch = lives_}, ns_of(now_s_));
@@ -236,14 +236,14 @@ size_t Simulation::cell_for(const PageKey& first) const {
   if (cells_.size() == 1) return 0;
   int64_t all = 0;
   for (const Cell& cell : cells_) all += cell.in_flight;
-  double most = kCellLoadMax * static_cast<double>(all + 1) / cells_.size();
+  double most = kCellLoadMax * (all + 1) / cells_.size();
   size_t best = 0;
   double best_score = -1;
   uint64_t key = 0;
   std::memcpy(&key, first.bytes.data(), sizeof key);
   for (size_t c = 0; c < cells_.size(); ++c) {
     double score = uniform(key, c, 3);
-    if (static_cast<double>(cells_[c].in_flight) > most) score -= 1;
+    if (cells_[c].in_flight > most) score -= 1;
     if (score > best_score) {
       best_score = score;
       best = c;
@@ -381,8 +381,8 @@ double speedup_for_load(const Trace& trace, const FleetSimulation& simulation, d
   const StepTimes& times = simulation.worker.times;
   double work_s = 0, last_s = 0;
   for (const TraceRequest& request : trace.requests) {
-    work_s += static_cast<double>(request.prompt_tokens) * times.prompt_row_s +
-              static_cast<double>(request.output_tokens) * times.decode_row_s;
+    work_s +=
+        request.prompt_tokens * times.prompt_row_s + request.output_tokens * times.decode_row_s;
     last_s = std::max(last_s, request.arrival_s);
   }
   if (work_s <= 0 || last_s <= 0) return 1;

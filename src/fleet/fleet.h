@@ -52,9 +52,7 @@ struct FleetReport {
   std::vector<double> latency_s;    // until the last token; ascending
   std::vector<double> decision_us;  // real time, without hashing; ascending
 
-  double hit_rate() const {
-    return static_cast<double>(cached_tokens) / static_cast<double>(prompt_tokens);
-  }
+  double hit_rate() const { return static_cast<double>(cached_tokens) / prompt_tokens; }
 };
 
 // `progress` is called occasionally with the number of finished requests.

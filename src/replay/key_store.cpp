@@ -3,13 +3,15 @@
 #include <cstring>
 #include <utility>
 
+#include "base/signed.h"
+
 namespace banyan {
 
 // A page's key is a digest already.
 size_t KeyStore::KeyHash::operator()(const TierKey& key) const noexcept {
   size_t hash = 0;
   std::memcpy(&hash, key.page.bytes.data(), sizeof hash);
-  return hash ^ static_cast<size_t>(key.unit_class);
+  return hash ^ as_size(key.unit_class);
 }
 
 void KeyStore::find(uint64_t id, std::span<const TierKey> keys) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/signed.h"
 #include "engine/tiers/tiers.h"
 #include "replay/key_store.h"
 
@@ -31,13 +32,13 @@ class Replay {
       if (after < 0) {
         coming_.push({arrival_s(i), i});
       } else {
-        CHECK(std::exchange(next_turn_[static_cast<size_t>(after)], static_cast<int64_t>(i)) < 0);
+        CHECK(std::exchange(at(next_turn_, after), i) < 0);
       }
     }
   }
 
   ReplayReport run(const std::function<void(int64_t)>& progress) {
-    report_.requests = static_cast<int64_t>(trace_.requests.size());
+    report_.requests = std::ssize(trace_.requests);
     report_.prompt_tokens = trace_.prompt_tokens();
     while (ended_ < report_.requests) {
       let_arrive();
@@ -98,11 +99,11 @@ class Replay {
 void Replay::open_storage() {
   const StateClasses& classes = config_.scheduler.classes;
   for (int64_t units : config_.scheduler.units) {
-    states_.resize(std::max(states_.size(), static_cast<size_t>(units)));
+    states_.resize(std::max(states_.size(), as_size(units)));
   }
   PerClass<std::vector<UnitPieces::Pool>> pools;
   for (int c = 0; c < classes.count; ++c) {
-    pools[static_cast<size_t>(c)] = {{.data = states_.data(), .unit_bytes = 1}};
+    at(pools, c) = {{.data = states_.data(), .unit_bytes = 1}};
   }
   auto store = std::make_unique<KeyStore>(config_.storage_pages);
   store_ = store.get();
@@ -127,7 +128,7 @@ void Replay::let_arrive() {
     const TraceRequest& request = trace_.requests[i];
     auto s = std::make_unique<Sequence>();
     s->id = i;
-    s->request.options.priority = -static_cast<int>(i);
+    s->request.options.priority = -narrow<int>(i);
     s->prompt_tokens = request.prompt_tokens;
     s->tokens_max = request.tokens();
     s->tokens = trace_.prompt_of(request);
@@ -150,13 +151,13 @@ void Replay::note_admissions() {
     const Sequence& s = *span.sequence;
     Arrival& arrival = arrivals_[s.id];
     if (std::exchange(arrival.is_admitted, true)) continue;
-    report_.order.push_back(static_cast<int64_t>(s.id));
+    report_.order.push_back(s.id);
     bool cold = s.cached_tokens * kColdDivisor <= s.prompt_tokens;
     if (cold) report_.cold_wait_s.push_back(now_s_ - arrival.time_s);
     if (s.followed) continue;
     int64_t ahead = arrival.waiting + scheduler_.retracted() - arrival.retracted;
-    auto bound = static_cast<double>((ahead + 1) * config_.scheduler.aging_period);
-    auto met = static_cast<double>(s.admission - arrival.admitted);
+    double bound = (ahead + 1) * config_.scheduler.aging_period;
+    double met = s.admission - arrival.admitted;
     report_.worst_wait_ratio = std::max(report_.worst_wait_ratio, met / bound);
   }
 }
@@ -164,7 +165,7 @@ void Replay::note_admissions() {
 void Replay::step() {
   int64_t rows = 0;
   for (const PlannedSpan& span : plan_.spans) rows += span.count;
-  now_s_ += config_.step_s + config_.row_s * static_cast<double>(rows);
+  now_s_ += config_.step_s + config_.row_s * rows;
   report_.computed_rows += rows;
   ++report_.steps;
   scheduler_.commit(plan_);
@@ -182,7 +183,7 @@ void Replay::end(Sequence& s) {
   scheduler_.remove(&s);
   ++ended_;
   if (next < 0) return;
-  auto i = static_cast<size_t>(next);
+  auto i = as_size(next);
   coming_.push({std::max(now_s_, arrival_s(i)), i});
 }
 

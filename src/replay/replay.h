@@ -58,9 +58,7 @@ struct ReplayReport {
   };
   std::vector<Decision> decisions;
 
-  double hit_rate() const {
-    return static_cast<double>(cached_tokens) / static_cast<double>(prompt_tokens);
-  }
+  double hit_rate() const { return static_cast<double>(cached_tokens) / prompt_tokens; }
 };
 
 // `progress` is called with the number of finished requests whenever one finishes.

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/random.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -23,7 +24,7 @@ constexpr TokenId kOutputBegin = 1 << 30;
 constexpr TokenId kUserTurn = 0, kAssistantTurn = 1, kWordsBegin = 2;
 
 TokenId output_of(size_t request) {
-  return kOutputBegin + static_cast<TokenId>(request);
+  return kOutputBegin + narrow<TokenId>(request);
 }
 
 Result<int64_t> integer_at(const Json& object, const char* key, int64_t min, int64_t max,
@@ -50,7 +51,7 @@ Result<TraceRequest> read_mooncake_request(const Json& object, const std::string
   request.output_tokens = TRY(integer_at(object, "output_length", 0, kRequestTokensMax, where));
   auto ids = object.find("hash_ids");
   int64_t blocks = (request.prompt_tokens + kMooncakeBlockTokens - 1) / kMooncakeBlockTokens;
-  if (ids == object.end() || !ids->is_array() || static_cast<int64_t>(ids->size()) != blocks) {
+  if (ids == object.end() || !ids->is_array() || std::ssize(*ids) != blocks) {
     return corrupt("{}: hash_ids is not a list of {} ids, one for each {} of {} tokens", where,
                    blocks, kMooncakeBlockTokens, request.prompt_tokens);
   }
@@ -87,17 +88,17 @@ Status read_chat(const Json& object, const std::string& where, int64_t output_to
     tokens.push_back(kUserTurn);
     add_words(turn.get_ref<const std::string&>(), tokens);
     tokens.push_back(kAssistantTurn);
-    if (static_cast<int64_t>(tokens.size()) + output_tokens > kRequestTokensMax) {
+    if (std::ssize(tokens) + output_tokens > kRequestTokensMax) {
       return corrupt("{}: the turns have more than {} words", where, kRequestTokensMax);
     }
     TokenId output = output_of(trace.requests.size());
     trace.requests.push_back({.after = after,
                               .blocks = tokens,
-                              .prompt_tokens = static_cast<int64_t>(tokens.size()),
+                              .prompt_tokens = std::ssize(tokens),
                               .output_tokens = output_tokens,
                               .output = output});
-    after = static_cast<int64_t>(trace.requests.size()) - 1;
-    tokens.insert(tokens.end(), static_cast<size_t>(output_tokens), output);
+    after = std::ssize(trace.requests) - 1;
+    tokens.insert(tokens.end(), as_size(output_tokens), output);
   }
   return {};
 }
@@ -106,11 +107,11 @@ Status read_chat(const Json& object, const std::string& where, int64_t output_to
 
 std::vector<TokenId> Trace::prompt_of(const TraceRequest& request) const {
   std::vector<TokenId> tokens;
-  tokens.reserve(static_cast<size_t>(request.tokens()));
+  tokens.reserve(as_size(request.tokens()));
   int64_t left = request.prompt_tokens;
   for (TokenId block : request.blocks) {
     int64_t count = std::min(left, block_tokens);
-    tokens.insert(tokens.end(), static_cast<size_t>(count), block);
+    tokens.insert(tokens.end(), as_size(count), block);
     left -= count;
   }
   return tokens;
@@ -158,18 +159,17 @@ Result<Trace> read_trace(const std::string& path, int64_t chat_output_tokens) {
 
 Trace shared_prefix_trace(const SharedPrefixShape& shape) {
   Trace trace;
-  auto requests = static_cast<size_t>(shape.groups * shape.prompts_per_group);
+  auto requests = as_size(shape.groups * shape.prompts_per_group);
   std::vector<size_t> order(requests);
   std::iota(order.begin(), order.end(), size_t{0});
   for (size_t i = requests; i > 1; --i) {  // Fisher and Yates
-    std::swap(order[i - 1],
-              order[static_cast<size_t>(uniform(shape.seed, i, 0) * static_cast<double>(i))]);
+    std::swap(order[i - 1], order[static_cast<size_t>(uniform(shape.seed, i, 0) * i)]);
   }
   for (size_t i : order) {
-    auto group = static_cast<TokenId>(i) % static_cast<TokenId>(shape.groups);
-    auto question = static_cast<TokenId>(shape.groups) + static_cast<TokenId>(i);
-    std::vector<TokenId> tokens(static_cast<size_t>(shape.system_prompt_tokens), group);
-    tokens.insert(tokens.end(), static_cast<size_t>(shape.question_tokens), question);
+    auto group = narrow<TokenId>(i) % narrow<TokenId>(shape.groups);
+    auto question = narrow<TokenId>(shape.groups) + narrow<TokenId>(i);
+    std::vector<TokenId> tokens(as_size(shape.system_prompt_tokens), group);
+    tokens.insert(tokens.end(), as_size(shape.question_tokens), question);
     trace.requests.push_back({.blocks = std::move(tokens),
                               .prompt_tokens = shape.system_prompt_tokens + shape.question_tokens,
                               .output_tokens = shape.output_tokens,
@@ -194,12 +194,12 @@ Trace in_dfs_order(const Trace& trace) {
   std::ranges::stable_sort(
       order, {}, [&](size_t i) -> const std::vector<TokenId>& { return trace.requests[i].blocks; });
   std::vector<int64_t> place(order.size());
-  for (size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   Trace sorted{.block_tokens = trace.block_tokens};
   for (size_t i : order) {
     TraceRequest request = trace.requests[i];
     request.arrival_s = 0;
-    if (request.after >= 0) request.after = place[static_cast<size_t>(request.after)];
+    if (request.after >= 0) request.after = at(place, request.after);
     sorted.requests.push_back(std::move(request));
   }
   return sorted;

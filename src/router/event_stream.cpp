@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -88,20 +89,20 @@ class FrameReader {
 void write(const KvHello& hello, std::string& bytes) {
   FrameWriter frame(FrameType::kHello, bytes);
   frame.put(kKvStreamVersion).put(hello.epoch).put(hello.next).put(hello.states.bytes);
-  frame.put(static_cast<uint32_t>(hello.classes.page_size_tokens));
-  frame.put(static_cast<uint8_t>(hello.classes.count));
+  frame.put(narrow<uint32_t>(hello.classes.page_size_tokens));
+  frame.put(narrow<uint8_t>(hello.classes.count));
   for (int c = 0; c < hello.classes.count; ++c) {
     const UnitClass& unit_class = hello.classes[c];
     frame.put(static_cast<uint8_t>(unit_class.unit)).put(static_cast<uint8_t>(unit_class.reach));
     frame.put(static_cast<uint8_t>(unit_class.advisory)).put(unit_class.window_tokens);
   }
-  frame.put(static_cast<uint32_t>(hello.classes.resume_alignment_tokens));
+  frame.put(narrow<uint32_t>(hello.classes.resume_alignment_tokens));
 }
 
 void write(const KvEvents& message, std::string& bytes) {
   CHECK(!message.events.empty() && message.events.size() <= kKvFrameEventsMax);
   FrameWriter frame(FrameType::kEvents, bytes);
-  frame.put(message.events.front().sequence).put(static_cast<uint32_t>(message.events.size()));
+  frame.put(message.events.front().sequence).put(narrow<uint32_t>(message.events.size()));
   for (const KvEvent& event : message.events) {
     frame.put(static_cast<uint8_t>(event.operation)).put(event.unit).put(event.parent.bytes);
   }

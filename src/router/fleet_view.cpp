@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -28,12 +29,12 @@ MetaTreeConfig tree_config(const FleetConfig& config) {
 FleetView::FleetView(const FleetConfig& config)
     : config_(config),
       tree_(tree_config(config)),
-      worker_of_slot_(static_cast<size_t>(tree_config(config).slots_max), -1) {
+      worker_of_slot_(as_size(tree_config(config).slots_max), -1) {
   config_.costs.page_size_tokens = config.classes.page_size_tokens;
 }
 
 void FleetView::add(int worker) {
-  auto index = static_cast<size_t>(worker);
+  auto index = as_size(worker);
   CHECK(worker >= 0 && worker < config_.workers_max);
   if (index >= states_.size()) {
     states_.resize(index + 1);
@@ -43,21 +44,21 @@ void FleetView::add(int worker) {
   states_[index] = {.present = true, .accepting = true};
   links_[index] = {};
   start_anew(links_[index]);
-  worker_of_slot_[static_cast<size_t>(links_[index].slot)] = worker;
+  at(worker_of_slot_, links_[index].slot) = worker;
 }
 
 void FleetView::remove(int worker) {
-  Link& link = links_[static_cast<size_t>(worker)];
-  CHECK(states_[static_cast<size_t>(worker)].present);
+  Link& link = at(links_, worker);
+  CHECK(at(states_, worker).present);
   for (int slot : {link.slot, link.filling}) {
     if (slot >= 0) tree_.close(slot);
   }
   link = {};
-  states_[static_cast<size_t>(worker)] = {};
+  at(states_, worker) = {};
 }
 
 void FleetView::set_accepting(int worker, bool accepting) {
-  states_[static_cast<size_t>(worker)].accepting = accepting;
+  at(states_, worker).accepting = accepting;
 }
 
 // Discards everything known about the worker. A worker has at most two slots, and there are two for
@@ -72,12 +73,12 @@ void FleetView::start_anew(Link& link) {
 }
 
 KvPosition FleetView::position(int worker) const {
-  const Link& link = links_[static_cast<size_t>(worker)];
+  const Link& link = at(links_, worker);
   return {link.epoch, link.next};
 }
 
 bool FleetView::apply(int worker, const KvMessage& message, int64_t now_ns) {
-  WorkerState& state = states_[static_cast<size_t>(worker)];
+  WorkerState& state = at(states_, worker);
   CHECK(state.present);
   bool complete = std::visit(
       [&](const auto& part) {
@@ -92,18 +93,18 @@ bool FleetView::apply(int worker, const KvMessage& message, int64_t now_ns) {
           state.report = part;
           state.reported_ns = now_ns;
           state.sent_tokens = state.sent_pages = state.sent_requests = 0;
-          return part.next_event <= links_[static_cast<size_t>(worker)].next;
+          return part.next_event <= at(links_, worker).next;
         }
       },
       message);
-  const Link& link = links_[static_cast<size_t>(worker)];
-  worker_of_slot_[static_cast<size_t>(link.slot)] = worker;
+  const Link& link = at(links_, worker);
+  at(worker_of_slot_, link.slot) = worker;
   if (!complete) ++gaps_;
   return complete;
 }
 
 bool FleetView::begin(int worker, const KvHello& hello) {
-  Link& link = links_[static_cast<size_t>(worker)];
+  Link& link = at(links_, worker);
   if (link.filling >= 0) tree_.close(std::exchange(link.filling, -1));
   if (hello.epoch == link.epoch) return true;
   start_anew(link);
@@ -113,7 +114,7 @@ bool FleetView::begin(int worker, const KvHello& hello) {
 }
 
 bool FleetView::apply_events(int worker, const KvEvents& message) {
-  Link& link = links_[static_cast<size_t>(worker)];
+  Link& link = at(links_, worker);
   for (const KvEvent& event : message.events) {
     if (event.sequence < link.next) continue;  // received before
     if (event.sequence > link.next || link.epoch == 0) return false;
@@ -135,7 +136,7 @@ bool FleetView::apply_events(int worker, const KvEvents& message) {
 
 // The old knowledge is kept until the snapshot's last part has arrived.
 bool FleetView::apply_snapshot(int worker, const KvSnapshotPart& part) {
-  Link& link = links_[static_cast<size_t>(worker)];
+  Link& link = at(links_, worker);
   if (link.epoch == 0) return false;
   if (part.first) {
     if (link.filling >= 0) tree_.close(link.filling);
@@ -156,7 +157,7 @@ void FleetView::tick(int64_t now_ns) {
   while (!predictions_.empty() &&
          (predictions_.top().end_ns <= now_ns || predictions_.size() > kPredictionsMax)) {
     const Prediction& ended = predictions_.top();
-    auto worker = static_cast<size_t>(ended.worker);
+    auto worker = as_size(ended.worker);
     bool same = states_[worker].present && links_[worker].slot == ended.slot;
     if (same) tree_.unpredict(ended.slot, ended.pages);
     predictions_.pop();
@@ -167,8 +168,8 @@ void FleetView::find_holders(const RouteRequest& request) {
   holders_.clear();
   int64_t page = config_.classes.page_size_tokens;
   for (const PrefixHolder& held : tree_.match(request.pages)) {
-    int worker = worker_of_slot_[static_cast<size_t>(held.slot)];
-    if (worker < 0 || links_[static_cast<size_t>(worker)].slot != held.slot) continue;
+    int worker = at(worker_of_slot_, held.slot);
+    if (worker < 0 || at(links_, worker).slot != held.slot) continue;
     holders_.push_back({.worker = worker,
                         .tokens = held.pages * page,
                         .loaded_tokens = (held.pages - held.memory_pages) * page});
@@ -194,7 +195,7 @@ RouteChoice FleetView::choose(const RouteRequest& request, int64_t now_ns) {
 }
 
 void FleetView::sent(const RouteChoice& choice, const RouteRequest& request, int64_t now_ns) {
-  WorkerState& state = states_[static_cast<size_t>(choice.worker)];
+  WorkerState& state = at(states_, choice.worker);
   int64_t page = config_.classes.page_size_tokens;
   ++state.in_flight;
   ++state.sent_requests;
@@ -211,7 +212,7 @@ void FleetView::sent(const RouteChoice& choice, const RouteRequest& request, int
 }
 
 void FleetView::ended(int worker) {
-  int64_t& in_flight = states_[static_cast<size_t>(worker)].in_flight;
+  int64_t& in_flight = at(states_, worker).in_flight;
   in_flight = std::max<int64_t>(0, in_flight - 1);
 }
 

@@ -60,11 +60,11 @@ class FleetView {
   // The request ended, with or without success.
   void ended(int worker);
 
-  const WorkerState& worker(int number) const { return states_[static_cast<size_t>(number)]; }
+  const WorkerState& worker(int number) const { return states_[number]; }
   const MetaTree& tree() const { return tree_; }
   // The slot of the worker in tree(); -1: none.
-  int slot(int worker) const { return links_[static_cast<size_t>(worker)].slot; }
-  int64_t decisions() const { return static_cast<int64_t>(decisions_); }
+  int slot(int worker) const { return links_[worker].slot; }
+  int64_t decisions() const { return decisions_; }
   int64_t gaps() const { return gaps_; }  // number of times that apply() found a gap
 
  private:

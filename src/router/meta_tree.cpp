@@ -6,22 +6,24 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/divide.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
 
 constexpr size_t kShards = 256;  // by the first byte of a key
 constexpr size_t kShardEntriesMin = 16;
-constexpr size_t kWordBits = 64;
+constexpr int kWordBits = 64;
 constexpr size_t kPrefetchAhead = 8;
 constexpr uint32_t kChunkBlocks = 256;
 
 uint64_t bit_of(int slot) {
-  return uint64_t{1} << (static_cast<size_t>(slot) % kWordBits);
+  return uint64_t{1} << (slot % kWordBits);
 }
 
 size_t word_of(int slot) {
-  return static_cast<size_t>(slot) / kWordBits;
+  return slot / kWordBits;
 }
 
 uint8_t class_bit(int unit_class) {
@@ -37,9 +39,10 @@ size_t hash_of(const PageKey& key) {
 
 template <class Visit>
 void for_each_bit(const uint64_t* set, size_t words, Visit visit) {
-  for (size_t w = 0; w < words; ++w) {
+  int word = 0;  // its first slot
+  for (size_t w = 0; w < words; ++w, word += kWordBits) {
     for (uint64_t left = set[w]; left != 0; left &= left - 1) {
-      visit(static_cast<int>(w * kWordBits) + std::countr_zero(left));
+      visit(word + std::countr_zero(left));
     }
   }
 }
@@ -49,9 +52,9 @@ void for_each_bit(const uint64_t* set, size_t words, Visit visit) {
 MetaTree::MetaTree(const MetaTreeConfig& config)
     : classes_(config.classes),
       shard_entries_max_(std::max<int64_t>(1, config.entries_max / int64_t{kShards})),
-      words_((static_cast<size_t>(config.slots_max) + kWordBits - 1) / kWordBits),
+      words_(as_size(divide_up(config.slots_max, kWordBits))),
       shards_(kShards),
-      slots_(static_cast<size_t>(config.slots_max)),
+      slots_(as_size(config.slots_max)),
       open_(words_),
       set_(words_),
       memory_pages_(slots_.size()) {
@@ -61,7 +64,7 @@ MetaTree::MetaTree(const MetaTreeConfig& config)
 int64_t MetaTree::bytes() const {
   size_t bytes = chunks_.size() * kChunkBlocks * block_words() * sizeof(uint64_t);
   for (const Shard& shard : shards_) bytes += shard.entries.capacity() * sizeof(Entry);
-  return static_cast<int64_t>(bytes);
+  return bytes;
 }
 
 // ---- Slots -------------------------------------------------------------------------------------
@@ -73,13 +76,13 @@ int MetaTree::open() {
   found = std::ranges::find_if(slots_, is_free);
   if (found == slots_.end()) return -1;
   *found = {.open = true};
-  int slot = static_cast<int>(found - slots_.begin());
+  int slot = narrow<int>(found - slots_.begin());
   open_[word_of(slot)] |= bit_of(slot);
   return slot;
 }
 
 void MetaTree::close(int slot) {
-  Slot& closing = slots_[static_cast<size_t>(slot)];
+  Slot& closing = at(slots_, slot);
   CHECK(closing.open);
   storage_units_ -= closing.stored;
   closing = {.open = false, .unswept = int{kShards}};
@@ -145,7 +148,7 @@ MetaTree::Entry& MetaTree::find_or_add(const PageKey& key) {
   Shard& shard = shard_of(key);
   if (Entry* found = find(key)) return *found;
   if (shard.count >= shard_entries_max_) evict_from(shard);
-  auto capacity = static_cast<int64_t>(shard.entries.size());
+  auto capacity = std::ssize(shard.entries);
   if ((shard.count + 1) * 4 > capacity * 3) grow(shard);
   Entry& entry = shard.entries[place_of(shard, key)];
   entry = {.key = key};
@@ -198,11 +201,11 @@ void MetaTree::erase(Shard& shard, size_t place) {
 uint64_t* MetaTree::bits(const Entry& entry, int plane, int unit_class) const {
   uint32_t block = entry.block - 1;
   uint64_t* begin = chunks_[block / kChunkBlocks].get() + block % kChunkBlocks * block_words();
-  return begin + static_cast<size_t>(plane * classes_.count + unit_class) * words_;
+  return begin + as_size(plane * classes_.count + unit_class) * words_;
 }
 
 void MetaTree::count(int slot, Plane plane, int unit_class, int64_t change) {
-  Slot& counted = slots_[static_cast<size_t>(slot)];
+  Slot& counted = at(slots_, slot);
   if (!counted.open) return;
   if (plane == kMemory && unit_class == kPathClass) counted.held += change;
   if (plane != kStorage) return;
@@ -244,7 +247,7 @@ MetaTree::Holder* MetaTree::holder_for(Entry& entry, int slot) const {
     if (holder.slot == slot) return &holder;
     if (holder.slot == kNobody || !is_open(holder.slot)) unused = &holder;
   }
-  if (unused != nullptr) *unused = {.slot = static_cast<uint16_t>(slot)};
+  if (unused != nullptr) *unused = {.slot = narrow<uint16_t>(slot)};
   return unused;
 }
 
@@ -262,7 +265,7 @@ void MetaTree::spill(Entry& entry) {
   for (const Holder& holder : holders) {
     for (int plane = 0; plane < kPlanes; ++plane) {
       for (int c = 0; c < classes_.count; ++c) {
-        bool held = (holder.classes[static_cast<size_t>(plane)] & class_bit(c)) != 0;
+        bool held = (at(holder.classes, plane) & class_bit(c)) != 0;
         if (held) bits(entry, plane, c)[word_of(holder.slot)] |= bit_of(holder.slot);
       }
     }
@@ -295,7 +298,7 @@ void MetaTree::clear(int slot, const PageKey& key, Plane plane, int unit_class) 
     if (holder.empty()) holder = {};
   }
   Shard& shard = shard_of(key);
-  if (!is_held(*entry)) erase(shard, static_cast<size_t>(entry - shard.entries.data()));
+  if (!is_held(*entry)) erase(shard, as_size(entry - shard.entries.data()));
 }
 
 void MetaTree::stored(int slot, const KvUnit& unit) {
@@ -370,7 +373,7 @@ void MetaTree::keep_runs(size_t pages, int unit_class, bool storage) {
   int64_t reach = classes_[unit_class].window_tokens - 1;
   size_t need = pages;
   if (classes_[unit_class].windowed()) {
-    need = std::min(pages, static_cast<size_t>((reach + page - 1) / page));
+    need = std::min(pages, as_size((reach + page - 1) / page));
   }
   if (need == 0) return;
   runs_.assign(pages * words_, 0);
@@ -414,7 +417,7 @@ void MetaTree::visit_depths(bool storage, Visit visit) {
       now[w] &= ~seen[w];
       seen[w] |= now[w];
     }
-    for_each_bit(now, words_, [&](int slot) { visit(slot, static_cast<int64_t>(page) + 1); });
+    for_each_bit(now, words_, [&](int slot) { visit(slot, page + 1); });
   }
 }
 
@@ -432,10 +435,9 @@ std::span<const PrefixHolder> MetaTree::match(std::span<const PageKey> pages) {
   visit_depths(true, [&](int slot, int64_t depth) { found_.push_back({slot, depth, depth}); });
   if (storage_units_ == 0) return found_;
   std::ranges::fill(memory_pages_, 0);
-  visit_depths(false,
-               [&](int slot, int64_t depth) { memory_pages_[static_cast<size_t>(slot)] = depth; });
+  visit_depths(false, [&](int slot, int64_t depth) { at(memory_pages_, slot) = depth; });
   for (PrefixHolder& holder : found_) {
-    holder.memory_pages = memory_pages_[static_cast<size_t>(holder.slot)];
+    holder.memory_pages = at(memory_pages_, holder.slot);
   }
   return found_;
 }

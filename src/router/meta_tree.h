@@ -60,8 +60,8 @@ class MetaTree {
   // Clears some of what closed slots left; true while there is more.
   bool sweep();
 
-  bool holds(int slot, const KvUnit& unit) const;  // not by prediction
-  int64_t held(int slot) const { return slots_[static_cast<size_t>(slot)].held; }  // path units
+  bool holds(int slot, const KvUnit& unit) const;             // not by prediction
+  int64_t held(int slot) const { return slots_[slot].held; }  // path units
   int64_t entries() const { return entries_; }
   int64_t evicted() const { return evicted_; }  // entries dropped for lack of room
   int64_t bytes() const;
@@ -102,7 +102,7 @@ class MetaTree {
   size_t words() const { return words_; }
   Shard& shard_of(const PageKey& key) { return shards_[key.bytes[0]]; }
   const Shard& shard_of(const PageKey& key) const { return shards_[key.bytes[0]]; }
-  bool is_open(int slot) const { return slots_[static_cast<size_t>(slot)].open; }
+  bool is_open(int slot) const { return slots_[slot].open; }
   // The place of the key's entry, or where it would be inserted.
   static size_t place_of(const Shard& shard, const PageKey& key);
   Entry* find(const PageKey& key);
@@ -123,7 +123,7 @@ class MetaTree {
   uint64_t* bits(const Entry& entry, int plane, int unit_class) const;
   bool is_held(const Entry& entry) const;
   void forget_closed(Entry& entry) const;
-  size_t block_words() const { return kPlanes * static_cast<size_t>(classes_.count) * words_; }
+  size_t block_words() const { return kPlanes * classes_.count * words_; }
 
   void add_holders(const Entry& entry, int unit_class, bool storage, uint64_t* set) const;
   size_t follow_path(bool storage);

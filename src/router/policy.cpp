@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/random.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -26,7 +27,7 @@ int smallest(const RouteContext& context, Key key) {
 }
 
 const WorkerState& state_of(const RouteContext& context, int worker) {
-  return context.workers[static_cast<size_t>(worker)];
+  return at(context.workers, worker);
 }
 
 // Keeps the best of the workers it is given.
@@ -53,7 +54,7 @@ class Cheapest {
 }  // namespace
 
 bool RouteContext::may_take(int worker) const {
-  const WorkerState& w = workers[static_cast<size_t>(worker)];
+  const WorkerState& w = at(workers, worker);
   if (!w.present || !w.accepting) return false;
   if (std::ranges::find(request.excluded, worker) != request.excluded.end()) return false;
   if (w.report.pages_total == 0) return true;  // its size is not known yet
@@ -69,22 +70,21 @@ HeldPrefix RouteContext::held_by(int worker) const {
 }
 
 double RouteContext::wait_s(int worker) const {
-  const WorkerState& w = workers[static_cast<size_t>(worker)];
+  const WorkerState& w = at(workers, worker);
   double speed = w.report.prefill_tokens_s > 0 ? w.report.prefill_tokens_s : costs.prefill_tokens_s;
   return w.waiting_tokens() / speed;
 }
 
 double RouteContext::prefill_s(const HeldPrefix& held) const {
-  const WorkerState& w = workers[static_cast<size_t>(held.worker)];
+  const WorkerState& w = at(workers, held.worker);
   double speed = w.report.prefill_tokens_s > 0 ? w.report.prefill_tokens_s : costs.prefill_tokens_s;
-  return static_cast<double>(request.prompt_tokens - held.tokens) / speed +
-         static_cast<double>(held.loaded_tokens) / costs.load_tokens_s;
+  return (request.prompt_tokens - held.tokens) / speed + held.loaded_tokens / costs.load_tokens_s;
 }
 
 double RouteContext::cost(const HeldPrefix& held) const {
-  const WorkerState& w = workers[static_cast<size_t>(held.worker)];
+  const WorkerState& w = at(workers, held.worker);
   // If others make a step longer, it is longer for this request's tokens too.
-  double output_s = static_cast<double>(request.output_tokens) * w.report.step_ms / 1000;
+  double output_s = request.output_tokens * w.report.step_ms / 1000;
   return wait_s(held.worker) + costs.prefill_weight * prefill_s(held) + output_s;
 }
 
@@ -97,7 +97,7 @@ int choose_by_cost(const RouteContext& context) {
     cheapest.consider(held);
     ++looked_at;
   }
-  auto workers = static_cast<int>(context.workers.size());
+  auto workers = narrow<int>(context.workers.size());
   if (workers <= context.costs.sampled) {
     for (int w = 0; w < workers; ++w) {
       if (context.may_take(w)) cheapest.consider(context.held_by(w));
@@ -107,7 +107,7 @@ int choose_by_cost(const RouteContext& context) {
   // Consecutive workers, starting at one that follows from the request's id; numbers say nothing
   // about load.
   auto first =
-      static_cast<int>(dice(context.request.id, context.decision) % static_cast<uint32_t>(workers));
+      static_cast<int>(dice(context.request.id, context.decision) % narrow<uint32_t>(workers));
   for (int i = 0, sampled = 0; i < workers && sampled < context.costs.sampled; ++i) {
     int w = (first + i) % workers;
     if (!context.may_take(w)) continue;
@@ -127,16 +127,15 @@ int choose_cache_aware(const RouteContext& context) {
   }
   const RouteCosts& costs = context.costs;
   bool uneven =
-      most - least > costs.balance_abs_threshold &&
-      static_cast<double>(most) > costs.balance_rel_threshold * static_cast<double>(least);
+      most - least > costs.balance_abs_threshold && most > costs.balance_rel_threshold * least;
   auto fewest = [&](int w) {
     return std::tuple(state_of(context, w).in_flight,
                       dice(context.request.id, static_cast<uint64_t>(w)));
   };
   if (uneven) return smallest(context, fewest);
-  double worth = costs.cache_threshold * static_cast<double>(context.request.prompt_tokens);
+  double worth = costs.cache_threshold * context.request.prompt_tokens;
   for (const HeldPrefix& held : context.holders) {
-    if (static_cast<double>(held.tokens) <= worth) break;
+    if (held.tokens <= worth) break;
     if (context.may_take(held.worker)) return held.worker;
   }
   return smallest(context, fewest);
@@ -150,10 +149,10 @@ int choose_least_loaded(const RouteContext& context) {
 }
 
 int choose_round_robin(const RouteContext& context) {
-  auto workers = static_cast<int>(context.workers.size());
+  auto workers = narrow<int>(context.workers.size());
   for (int i = 0; i < workers; ++i) {
-    auto w = static_cast<int>((context.decision + static_cast<uint64_t>(i)) %
-                              static_cast<uint64_t>(workers));
+    auto w =
+        narrow<int>((context.decision + static_cast<uint64_t>(i)) % static_cast<uint64_t>(workers));
     if (context.may_take(w)) return w;
   }
   return -1;

@@ -100,7 +100,7 @@ class HostStore final : public TierStore {
 HostStore::HostStore(const DeviceQueue& queue, const HostUnits& units,
                      std::unique_ptr<TierStore> below)
     : queue_(queue), classes_(units.classes), below_(std::move(below)) {
-  for (size_t c = 0; c < static_cast<size_t>(classes_.count); ++c) {
+  for (int c = 0; c < classes_.count; ++c) {
     if (units.bytes[c] == 0 || units.slots[c] == 0) continue;
     Slots& slots = slots_[c];
     slots.unit_bytes = as_size(units.bytes[c]);

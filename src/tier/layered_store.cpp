@@ -79,7 +79,7 @@ class LayeredStore final : public TierStore {
 
 int64_t bytes_of(const TierJob& job) {
   int64_t bytes = 0;
-  for (const TierPiece& piece : job.pieces) bytes += static_cast<int64_t>(piece.bytes);
+  for (const TierPiece& piece : job.pieces) bytes += piece.bytes;
   return bytes;
 }
 

@@ -80,7 +80,7 @@ bool sizes_make_sense(const RawHeader& raw) {
 }  // namespace
 
 int64_t RecordShape::header_bytes() const {
-  return round_up(static_cast<int64_t>(sizeof(RawHeader)) + int64_t{4} * page_tokens);
+  return round_up(sizeof(RawHeader) + int64_t{4} * page_tokens);
 }
 
 int64_t RecordShape::bytes() const {

@@ -45,7 +45,7 @@ size_t total(std::span<const iovec> parts) {
 
 int64_t total(std::span<const TierPiece> pieces) {
   int64_t bytes = 0;
-  for (const TierPiece& piece : pieces) bytes += static_cast<int64_t>(piece.bytes);
+  for (const TierPiece& piece : pieces) bytes += piece.bytes;
   return bytes;
 }
 
@@ -129,7 +129,7 @@ RecordEnd RecordIo::verify(StorageFile& file, int64_t offset, RecordHeader& head
     auto useful = as_size(std::min(wanted, left));
     checksums_.add({buffer_.get(), useful});
     at += wanted;
-    left -= static_cast<int64_t>(useful);
+    left -= useful;
   }
   if (checksums_.finish() != header.payload) end.outcome = TierOutcome::kChecksum;
   return end;
@@ -168,7 +168,7 @@ RecordEnd RecordIo::move_by_buffer(Way way, StorageFile& file, int64_t offset) {
     std::span<std::byte> chunk(buffer_.get(), std::min(kBufferBytes, bytes - at));
     if (way == Way::kWrite) copy_parts(parts_, at, chunk, false);
     iovec part{.iov_base = chunk.data(), .iov_len = chunk.size()};
-    RecordEnd moved = move_all(way, file, offset + static_cast<int64_t>(at), {&part, 1});
+    RecordEnd moved = move_all(way, file, offset + at, {&part, 1});
     if (way == Way::kRead) copy_parts(parts_, at, chunk, true);
     end = {moved.outcome, moved.error, end.bytes + moved.bytes};
     at += chunk.size();

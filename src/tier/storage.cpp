@@ -177,7 +177,7 @@ int Storage::replace(const std::string& path, std::string_view text) {
   if (!file) return file.error();
   for (size_t at = 0; at < text.size();) {
     iovec rest{.iov_base = const_cast<char*>(text.data()) + at, .iov_len = text.size() - at};
-    int64_t count = (*file)->write({&rest, 1}, static_cast<int64_t>(at));
+    int64_t count = (*file)->write({&rest, 1}, at);
     if (count <= 0) {
       (void)remove(temporary);
       return count < 0 ? narrow<int>(-count) : EIO;
@@ -195,11 +195,11 @@ std::expected<std::string, int> Storage::read_small(const std::string& path, siz
   if (!file) return std::unexpected(file.error());
   int64_t size = (*file)->size();
   if (size < 0) return std::unexpected(narrow<int>(-size));
-  if (static_cast<size_t>(size) > bytes_max) return std::unexpected(EFBIG);
+  if (as_size(size) > bytes_max) return std::unexpected(EFBIG);
   std::string text(as_size(size), '\0');
   for (size_t at = 0; at < text.size();) {
     iovec rest{.iov_base = text.data() + at, .iov_len = text.size() - at};
-    int64_t count = (*file)->read({&rest, 1}, static_cast<int64_t>(at));
+    int64_t count = (*file)->read({&rest, 1}, at);
     if (count < 0) return std::unexpected(narrow<int>(-count));
     if (count == 0) return text.substr(0, at);
     at += as_size(count);

@@ -14,8 +14,7 @@ namespace {
 
 template <class T>
 ArrayPart part_from(const std::vector<T>& array, size_t begin) {
-  return {.begin = static_cast<int32_t>(begin),
-          .count = static_cast<int32_t>(array.size() - begin)};
+  return {.begin = narrow<int32_t>(begin), .count = narrow<int32_t>(array.size() - begin)};
 }
 
 int64_t mask_words(int64_t vocabulary) {
@@ -93,7 +92,7 @@ int32_t CoupledDraws::add_mask(const Sequence& s) {
   std::ranges::fill(mask_, 0u);
   s.request.constraint->fill_mask(mask_);
   draws_.masks.resize(begin + words, 0u);
-  auto to = draws_.masks.begin() + static_cast<std::ptrdiff_t>(begin);
+  auto to = draws_.masks.begin() + begin;
   std::ranges::copy(std::span(mask_).first(std::min(words, mask_.size())), to);
   // Zeroes the bits past the smaller of the two vocabularies.
   if (auto tail = std::min(logits_, vocabulary_) % 32; tail > 0) {

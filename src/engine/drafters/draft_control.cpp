@@ -45,7 +45,7 @@ void DraftControl::sort(std::span<DraftLine> lines) {
   for (size_t i = 0; i < lines.size(); ++i) {
     lines[i].taken = 0;
     if (!lines[i].chances.empty()) {
-      heap_.push_back({lines[i].chances[0], static_cast<uint32_t>(i)});
+      heap_.push_back({lines[i].chances[0], narrow<uint32_t>(i)});
     }
   }
   std::make_heap(heap_.begin(), heap_.end());
@@ -66,7 +66,7 @@ DraftControl::Choice DraftControl::best(int64_t sequences, const RowCurve& times
                                         double plain_rate) const {
   Choice choice{0, plain_rate};
   for (int64_t m = 1; m < std::ssize(sums_); ++m) {
-    double rate = (static_cast<double>(sequences) + at(sums_, m)) / at_rows(times, sequences + m);
+    double rate = (sequences + at(sums_, m)) / at_rows(times, sequences + m);
     if (rate > choice.rate) choice = {m, rate};
   }
   if (choice.rate < kGainMin * plain_rate) choice = {0, plain_rate};
@@ -79,7 +79,7 @@ int64_t DraftControl::choose(int64_t sequences, std::span<DraftLine> lines) {
   if (!allows() || sequences == 0) return 0;
   sort(lines);
   RowCurve times = cost_.drafted_s(sequences);
-  double plain_rate = static_cast<double>(sequences) / cost_.plain_s(sequences);
+  double plain_rate = sequences / cost_.plain_s(sequences);
   Choice choice = best(sequences, times, plain_rate);
   double gain = choice.rate / plain_rate;
   predicted_gain_ = kGainMemory * predicted_gain_ + (1 - kGainMemory) * gain;
@@ -95,7 +95,7 @@ int64_t DraftControl::choose(int64_t sequences, std::span<DraftLine> lines) {
 double DraftControl::loss_s(int64_t sequences, int64_t tokens, const RowCurve& times,
                             double rate) const {
   double time_s = tokens > 0 ? at_rows(times, sequences + tokens) : cost_.plain_s(sequences);
-  return time_s - (static_cast<double>(sequences) + at(sums_, tokens)) / rate;
+  return time_s - (sequences + at(sums_, tokens)) / rate;
 }
 
 // The best choice, or another one whose time is to be measured.
@@ -117,7 +117,7 @@ int64_t DraftControl::trial(int64_t sequences, const RowCurve& times, const Choi
   double plain_s = cost_.plain_s(sequences);
   for (int64_t m = 1; m <= offered; ++m) {
     // Even if its rows were free?
-    double rate = (static_cast<double>(sequences) + at(sums_, m)) / plain_s;
+    double rate = (sequences + at(sums_, m)) / plain_s;
     bool last = m == offered || row_bucket(sequences + m + 1) != row_bucket(sequences + m);
     if (m == best.tokens || !last || rate <= best.rate) continue;
     bool known = cost_.knows_drafted(sequences + m);
@@ -136,8 +136,8 @@ int64_t DraftControl::trial(int64_t sequences, const RowCurve& times, const Choi
 int64_t DraftControl::passes(int64_t sequences, std::span<const double> rates, int64_t tokens_max,
                              double read_s, double pass_s) const {
   RowCurve times = cost_.drafted_s(sequences);
-  double plain_rate = static_cast<double>(sequences) / cost_.plain_s(sequences), best_rate = 0;
-  double tokens = static_cast<double>(sequences), cost_s = read_s;
+  double plain_rate = sequences / cost_.plain_s(sequences), best_rate = 0;
+  double tokens = sequences, cost_s = read_s;
   int64_t best = 0;
   if (!measures_) cost_s = pass_s = 0;
   for (int64_t k = 1; k <= tokens_max; ++k) {
@@ -157,9 +157,9 @@ int64_t DraftControl::passes(int64_t sequences, std::span<const double> rates, i
 double DraftControl::price(int64_t sequences, int64_t tokens, double pass_s) const {
   RowCurve times = cost_.drafted_s(sequences);
   double plain_s = cost_.plain_s(sequences);
-  double row_s = (at_rows(times, sequences + tokens) - plain_s) / static_cast<double>(tokens);
+  double row_s = (at_rows(times, sequences + tokens) - plain_s) / tokens;
   if (measures_) row_s += pass_s;
-  return row_s * static_cast<double>(sequences) / plain_s;
+  return row_s * sequences / plain_s;
 }
 
 bool DraftControl::affords_trial(double cost_s) const {
@@ -181,11 +181,11 @@ void DraftControl::observe(const MeasuredStep& step) {
   budget_s_ += kTrialShare * all_s;
   bool drafted = step.drafts > 0;
   if (chosen.trial) {
-    budget_s_ -= std::max(0.0, step.time_s - static_cast<double>(step.tokens) / chosen.rate);
+    budget_s_ -= std::max(0.0, step.time_s - step.tokens / chosen.rate);
   }
   budget_s_ = std::min(budget_s_, kCreditMax * plain_s);
 
-  double per_sequence = static_cast<double>(step.tokens) / static_cast<double>(step.sequences);
+  double per_sequence = static_cast<double>(step.tokens) / step.sequences;
   ++window_.steps;
   window_.drafted += drafted ? 1 : 0;
   window_.spent_s += all_s;
@@ -204,7 +204,7 @@ void DraftControl::enter(Phase phase, int64_t steps) {
 // After a window with drafts: nothing to compare if they clearly pay, or if there were none.
 void DraftControl::end_window() {
   if (phase_ == Phase::kDrafting) {
-    double predicted = window_.predicted / static_cast<double>(window_.steps);
+    double predicted = window_.predicted / window_.steps;
     bool sure = predicted >= kGainSure && window_.cost() < 1;
     if (window_.drafted * 4 < window_.steps || sure) {
       if (window_.drafted > 0) measured_gain_ = 1 / window_.cost();
@@ -240,7 +240,7 @@ void DraftControl::report(SpeculationStats& stats) const {
   }
   RowCurve times = cost_.drafted_s(1);
   for (size_t i = 0; i < stats.drafted_s.size(); ++i) {
-    stats.drafted_s[i] = at_rows(times, static_cast<int64_t>(i) + 1);
+    stats.drafted_s[i] = at_rows(times, i + 1);
   }
 }
 

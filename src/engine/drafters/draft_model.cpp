@@ -390,15 +390,14 @@ Result<std::unique_ptr<Runner>> load_draft_model(const EngineConfig& config,
     draft.context_length_tokens =
         std::min(draft.context_length_tokens, own.model->info().context_length_tokens);
   }
-  auto model_bytes = static_cast<double>(
-      token_bytes(model, TRY(classify_states(model.states, config.page_size_tokens))));
-  auto own_bytes = static_cast<double>(
-      token_bytes(own, TRY(classify_states(own.states, config.page_size_tokens))));
+  double model_bytes =
+      token_bytes(model, TRY(classify_states(model.states, config.page_size_tokens)));
+  double own_bytes = token_bytes(own, TRY(classify_states(own.states, config.page_size_tokens)));
   // Of the memory left after both models' weights, the draft model gets its share by bytes per
   // token.
-  auto available = static_cast<double>(DeviceQueue(*kernels->device).available_bytes());
-  double after_own = available - static_cast<double>(own.counts.weight_bytes);
-  double after_both = after_own - static_cast<double>(model.counts.weight_bytes);
+  double available = DeviceQueue(*kernels->device).available_bytes();
+  double after_own = available - own.counts.weight_bytes;
+  double after_both = after_own - model.counts.weight_bytes;
   double share = own_bytes / std::max(model_bytes + own_bytes, 1.0) * after_both / after_own;
   draft.memory_fraction = std::max(0.01, config.memory_fraction * share);
   return Runner::load(draft, {}, families);

@@ -24,7 +24,7 @@ class MtpDrafter final : public Drafter {
     int32_t row = 0;
     for (const PlannedSpan& span : plan.spans) {
       if (span.sequence != nullptr) add_known(span, row, paused);
-      row += static_cast<int32_t>(span.count);
+      row += narrow<int32_t>(span.count);
     }
     if (batch_.rows() > 0) runner_.predict(batch_, hidden_rows_, false);
   }
@@ -36,7 +36,7 @@ class MtpDrafter final : public Drafter {
       if (!task->forced.empty()) continue;
       auto found = std::ranges::find(seen_, task->sequence);
       if (found != seen_.end()) {
-        active_.push_back({task, static_cast<int32_t>(found - seen_.begin())});
+        active_.push_back({task, narrow<int32_t>(found - seen_.begin())});
       }
     }
     while (!active_.empty()) {
@@ -59,13 +59,12 @@ class MtpDrafter final : public Drafter {
   }
 
   void add_span(const Sequence& s, int64_t first, int64_t count) {
-    batch_.spans.push_back(
-        {.row_begin = static_cast<int32_t>(batch_.rows()),
-         .row_count = static_cast<int32_t>(count),
-         .first_position = static_cast<int32_t>(first),
-         .page_begin = static_cast<int32_t>(batch_.tables[kPathClass].units.size())});
+    batch_.spans.push_back({.row_begin = narrow<int32_t>(batch_.rows()),
+                            .row_count = narrow<int32_t>(count),
+                            .first_position = narrow<int32_t>(first),
+                            .page_begin = narrow<int32_t>(batch_.tables[kPathClass].units.size())});
     batch_.adapters.push_back(-1);
-    batch_.prompt_tokens.push_back(static_cast<int32_t>(s.prompt_tokens));
+    batch_.prompt_tokens.push_back(narrow<int32_t>(s.prompt_tokens));
     for (int c = 0; c < runner_.classes().count; ++c) {
       const std::vector<int32_t>& units = s.held(c).units;
       std::vector<int32_t>& table = at(batch_.tables, c).units;
@@ -75,7 +74,7 @@ class MtpDrafter final : public Drafter {
 
   void add_row(TokenId token, int64_t position, int32_t hidden_row) {
     batch_.tokens.push_back(token);
-    batch_.positions.push_back(static_cast<int32_t>(position));
+    batch_.positions.push_back(narrow<int32_t>(position));
     hidden_rows_.push_back(hidden_row);
   }
 
@@ -89,9 +88,9 @@ class MtpDrafter final : public Drafter {
     if (s.finish != FinishReason::kNone || end <= span.first) return;
     add_span(s, span.first, end - span.first);
     for (int64_t i = span.first; i < end; ++i) {
-      add_row(at(s.tokens, i + 1), i, row + static_cast<int32_t>(i - span.first));
+      add_row(at(s.tokens, i + 1), i, row + narrow<int32_t>(i - span.first));
     }
-    batch_.logit_rows.push_back(static_cast<int32_t>(batch_.rows() - 1));
+    batch_.logit_rows.push_back(narrow<int32_t>(batch_.rows() - 1));
     seen_.push_back(end == s.length() - 1 ? &s : nullptr);
   }
 
@@ -124,8 +123,8 @@ class MtpDrafter final : public Drafter {
       int64_t position = s.length() + std::ssize(a.task->tokens) - 2;
       add_span(s, position, 1);
       add_row(a.task->tokens.back(), position, a.row);
-      a.row = static_cast<int32_t>(batch_.logit_rows.size());
-      batch_.logit_rows.push_back(static_cast<int32_t>(batch_.rows() - 1));
+      a.row = narrow<int32_t>(batch_.logit_rows.size());
+      batch_.logit_rows.push_back(narrow<int32_t>(batch_.rows() - 1));
     }
     runner_.predict(batch_, hidden_rows_, true);
   }

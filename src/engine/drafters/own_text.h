@@ -18,7 +18,7 @@ class DraftContext {
   std::span<const TokenId> tokens() const { return slice(tokens_, 0, count_); }
 
  private:
-  std::array<TokenId, static_cast<size_t>(TextIndex::kContextMax)> tokens_;
+  std::array<TokenId, TextIndex::kContextMax> tokens_;
   int64_t count_ = 0;
 };
 

@@ -241,7 +241,7 @@ void Speculator::ask(int source, std::span<Offer> offers, int64_t running) {
     weigh(source, offer);
     offer.task.clear();
   }
-  average(effort.pass_s, time_s / static_cast<double>(std::max<int64_t>(passes, 1)));
+  average(effort.pass_s, time_s / std::max<int64_t>(passes, 1));
 }
 
 // Takes the task's answer if its expected gain beats the current offer. A token that ends the text
@@ -289,7 +289,7 @@ void Speculator::cut_forbidden(Sequence& s) {
     constraint.fill_mask(mask_);
     auto token = as_size(at(tokens, walked));
     if (((mask_[token / 32] >> (token % 32)) & 1u) == 0) break;
-    constraint.accept(static_cast<TokenId>(token));
+    constraint.accept(narrow<TokenId>(token));
   }
   constraint.rollback(walked);
   tokens.resize(as_size(std::max<int64_t>(walked, s.draft.forced)));

@@ -48,7 +48,7 @@ void make_monotone(RowCurve& curve, const RowCurve& weights) {
 }  // namespace
 
 int row_bucket(int64_t rows) {
-  if (rows <= kSingleRows) return static_cast<int>(std::max<int64_t>(rows, 1)) - 1;
+  if (rows <= kSingleRows) return narrow<int>(std::max<int64_t>(rows, 1)) - 1;
   double steps = std::log(static_cast<double>(rows) / kSingleRows) / std::log(kBucketGrowth);
   return std::min(kSingleRows - 1 + static_cast<int>(std::ceil(steps - 1e-9)), kRowBuckets - 1);
 }
@@ -62,7 +62,7 @@ double at_rows(const RowCurve& curve, int64_t rows) {
   int above = row_bucket(rows);
   if (above < kSingleRows) return at(curve, above);
   double high = rows_of_bucket(above), low = rows_of_bucket(above - 1);
-  double part = std::min((static_cast<double>(rows) - low) / (high - low), 1.0);
+  double part = std::min((rows - low) / (high - low), 1.0);
   return at(curve, above - 1) + part * (at(curve, above) - at(curve, above - 1));
 }
 
@@ -91,7 +91,7 @@ void StepCost::observe(Measured& entry, double ratio) const {
   double weight = 1;
   if (entry.count > 0) {
     ratio = std::min(ratio, kOutlier * entry.ratio);
-    auto idle = static_cast<double>(steps_ - entry.last_step);
+    double idle = steps_ - entry.last_step;
     weight = std::clamp(1 - std::pow(1 - kWeight, idle), kWeight, kWeightMax);
     weight = std::max(weight, 1 / static_cast<double>(entry.count + 1));
   }
@@ -126,7 +126,7 @@ double StepCost::plain_ratio(double rows) const {
 
 double StepCost::plain_s(int64_t sequences) const {
   const Measured& exact = at(plain_, row_bucket(sequences));
-  double ratio = exact.count > 0 ? exact.ratio : plain_ratio(static_cast<double>(sequences));
+  double ratio = exact.count > 0 ? exact.ratio : plain_ratio(sequences);
   return ratio * at_rows(estimate_, sequences);
 }
 
@@ -135,7 +135,7 @@ double StepCost::plain_s(int64_t sequences) const {
 RowCurve StepCost::drafted_ratios(double sequences, double ratio_of_plain) const {
   RowCurve ratios;
   double low = ratio_of_plain, low_rows = sequences;
-  int high = row_bucket(static_cast<int64_t>(sequences)) + 1;  // the next that was measured
+  int high = row_bucket(sequences) + 1;  // the next that was measured
   for (int i = 0; i < kRowBuckets; ++i) {
     double rows = rows_of_bucket(i);
     if (at(drafted_, i).count > 0) {
@@ -155,10 +155,10 @@ RowCurve StepCost::drafted_ratios(double sequences, double ratio_of_plain) const
 
 RowCurve StepCost::drafted_s(int64_t sequences) const {
   double plain = plain_s(sequences), ratio = plain / at_rows(estimate_, sequences);
-  RowCurve curve = drafted_ratios(static_cast<double>(sequences), ratio), weights;
+  RowCurve curve = drafted_ratios(sequences, ratio), weights;
   for (int i = 0; i < kRowBuckets; ++i) {
     at(curve, i) = std::max(plain, at(curve, i) * at(estimate_, i));
-    auto count = static_cast<double>(at(drafted_, i).count);
+    double count = at(drafted_, i).count;
     at(weights, i) = std::clamp(count, kUnmeasuredCount, kCountMax);
   }
   make_monotone(curve, weights);

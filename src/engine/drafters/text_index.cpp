@@ -15,8 +15,7 @@ constexpr int kLinksMax = 32;  // followed per lookup
 }  // namespace
 
 TextIndex::TextIndex(int64_t tokens_expected)
-    : newest_(std::bit_ceil(
-          static_cast<size_t>(std::clamp<int64_t>(tokens_expected, kSlotsMin, kSlotsMax)))) {
+    : newest_(std::bit_ceil(as_size(std::clamp<int64_t>(tokens_expected, kSlotsMin, kSlotsMax)))) {
   tokens_.reserve(as_size(tokens_expected));
   before_.reserve(as_size(tokens_expected));
 }
@@ -27,13 +26,13 @@ size_t TextIndex::slot(std::span<const TokenId> tokens) const {
     hash = (hash ^ static_cast<uint32_t>(token)) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 32;
   }
-  return static_cast<size_t>(hash) & (newest_.size() - 1);
+  return hash & (newest_.size() - 1);
 }
 
 void TextIndex::append(std::span<const TokenId> tokens) {
   for (TokenId token : tokens) {
     tokens_.push_back(token);
-    auto end = static_cast<int32_t>(tokens_.size());
+    auto end = narrow<int32_t>(tokens_.size());
     std::span<const TokenId> text = tokens_;
     Links links;
     if (end >= 2) links.two = std::exchange(newest_[slot(text.last(2))].two, end);
@@ -45,8 +44,8 @@ void TextIndex::append(std::span<const TokenId> tokens) {
 int64_t TextIndex::common_length(std::span<const TokenId> context, int64_t end) const {
   int64_t most = std::min({std::ssize(context), end, kContextMax}), length = 0;
   while (length < most) {
-    TokenId mine = tokens_[static_cast<size_t>(end - 1 - length)];
-    if (mine == kSeparator || mine != context[context.size() - 1 - static_cast<size_t>(length)]) {
+    TokenId mine = tokens_[end - 1 - length];
+    if (mine == kSeparator || mine != context[context.size() - 1 - length]) {
       break;
     }
     ++length;

@@ -9,7 +9,7 @@ namespace banyan {
 namespace {
 
 bool has_bit(std::span<const uint32_t> mask, TokenId token) {
-  auto t = static_cast<size_t>(token);
+  auto t = as_size(token);
   return ((mask[t / 32] >> (t % 32)) & 1u) != 0;
 }
 
@@ -32,7 +32,7 @@ class SequenceDraws {
   SequenceDraws(const SequenceDraws&) = delete;
   SequenceDraws& operator=(const SequenceDraws&) = delete;
   ~SequenceDraws() {
-    if (s_.request.constraint) s_.request.constraint->rollback(static_cast<int>(walked_));
+    if (s_.request.constraint) s_.request.constraint->rollback(narrow<int>(walked_));
     if (!s_.request.sampling.has_penalties()) return;
     for (int64_t i = walked_; i > 0; --i) {
       s_.counts.remove(at(s_.draft.tokens, i - 1));
@@ -66,8 +66,7 @@ class SequenceDraws {
  private:
   template <class T>
   static ArrayPart part_at_end(const std::vector<T>& array, size_t count) {
-    return {.begin = static_cast<int32_t>(array.size() - count),
-            .count = static_cast<int32_t>(count)};
+    return {.begin = narrow<int32_t>(array.size() - count), .count = narrow<int32_t>(count)};
   }
 
   // Advances the constraint and counts past the row's token. False if that token cannot be drawn.

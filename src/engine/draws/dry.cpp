@@ -48,7 +48,7 @@ void DryPenalties::find_lengths() {
   size_t count = reversed_.size();
   lengths_.assign(count, 0);
   for (size_t k = 1, left = 0, right = 0; k < count; ++k) {
-    size_t n = k < right ? std::min(static_cast<size_t>(lengths_[k - left]), right - k) : 0;
+    size_t n = k < right ? std::min<size_t>(lengths_[k - left], right - k) : 0;
     while (k + n < count && reversed_[n] == reversed_[k + n]) ++n;
     lengths_[k] = static_cast<int32_t>(n);
     if (k + n > right) {
@@ -63,7 +63,7 @@ void DryPenalties::find_lengths() {
 int64_t DryPenalties::length_allowed(const DryBreakers& breakers) const {
   auto count = std::ssize(reversed_);
   for (int64_t i = 0; i < count; ++i) {
-    const auto* tails = tails_of(breakers, reversed_[static_cast<size_t>(i)]);
+    const auto* tails = tails_of(breakers, at(reversed_, i));
     if (tails == nullptr) continue;
     int64_t longest = -1;
     for (const std::vector<TokenId>& tail : *tails) {
@@ -83,12 +83,11 @@ void DryPenalties::append(const SamplingParams& params, std::span<const TokenId>
   if (params.dry_penalty_last_n >= 0) {
     count = std::min(count, as_size(params.dry_penalty_last_n));
   }
-  auto allowed = static_cast<int64_t>(params.dry_allowed_length);
+  int64_t allowed = params.dry_allowed_length;
   if (static_cast<int64_t>(count) <= allowed) return;
   size_t drafted = std::min(count, draft.size());
-  reversed_.assign(draft.rbegin(), draft.rbegin() + static_cast<std::ptrdiff_t>(drafted));
-  reversed_.insert(reversed_.end(), tokens.rbegin(),
-                   tokens.rbegin() + static_cast<std::ptrdiff_t>(count - drafted));
+  reversed_.assign(draft.rbegin(), draft.rbegin() + drafted);
+  reversed_.insert(reversed_.end(), tokens.rbegin(), tokens.rbegin() + (count - drafted));
   find_lengths();
   if (*std::ranges::max_element(lengths_) < allowed) return;
   int64_t most =
@@ -98,7 +97,7 @@ void DryPenalties::append(const SamplingParams& params, std::span<const TokenId>
   repeats_.clear();
   for (size_t k = 1; k < count; ++k) {
     int64_t length = std::min<int64_t>(lengths_[k], most);
-    if (length >= allowed) repeats_.push_back({reversed_[k - 1], static_cast<int32_t>(length)});
+    if (length >= allowed) repeats_.push_back({reversed_[k - 1], narrow<int32_t>(length)});
   }
   std::ranges::sort(repeats_, [](const Repeat& a, const Repeat& b) {
     return a.next < b.next || (a.next == b.next && a.tokens > b.tokens);

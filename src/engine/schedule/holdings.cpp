@@ -52,7 +52,7 @@ bool Holdings::copy_part(Sequence& s, const PrefixMatch& match, std::vector<Unit
   for (int c = 0; c < classes_.count; ++c) {
     if (!classes_[c].paged()) continue;
     int32_t from = part[c] >= 0 ? part[c] : tree_.blank(c), to = s.held(c).units.back();
-    if (from != to) copies.push_back({c, from, to, static_cast<int32_t>(match.partial_tokens)});
+    if (from != to) copies.push_back({c, from, to, narrow<int32_t>(match.partial_tokens)});
   }
   s.computed += match.partial_tokens;
   return true;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/signed.h"
 #include "engine/tiers/tiers.h"
 
 namespace banyan {
@@ -38,7 +39,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
              tree_, config.classes.prompt_only),
       followers_(config_.classes, queue_) {
   CHECK(config.prefill_rows_max % config.classes.resume_alignment_tokens == 0);
-  running_.reserve(static_cast<size_t>(config.running_max));
+  running_.reserve(as_size(config.running_max));
 }
 
 Scheduler::~Scheduler() {
@@ -236,7 +237,7 @@ void Scheduler::add_drafts(StepPlan& plan, int64_t rows) {
 
 void Scheduler::count_in_flight(const UnitSet& units, int64_t change) {
   for (int c = 0; c < config_.classes.count; ++c) {
-    if (units[c] >= 0) in_flight_[static_cast<size_t>(c)] += change;
+    if (units[c] >= 0) at(in_flight_, c) += change;
   }
 }
 
@@ -282,11 +283,11 @@ void Scheduler::commit(const StepPlan& plan) {
     followers_.withdraw(s, s.lease.end() / page);
   }
   for (const PlannedCapture& capture : plan.captures) {
-    if (plan.spans[static_cast<size_t>(capture.span)].sequence == nullptr) {
+    if (at(plan.spans, capture.span).sequence == nullptr) {
       tree_.give_back(capture.slots);
       continue;
     }
-    Sequence& s = *plan.spans[static_cast<size_t>(capture.span)].sequence;
+    Sequence& s = *at(plan.spans, capture.span).sequence;
     int64_t end = capture.position + 1;
     RadixNode* node = RadixTree::node_ending_at(s.lease, end);
     if (tiers_ != nullptr) tiers_->passes(*node, end > s.prompt_tokens);
@@ -317,7 +318,7 @@ void Scheduler::admit(StepPlan& plan) {
 }
 
 int64_t Scheduler::pages_expected(const Sequence& s) const {
-  auto output = static_cast<double>(std::min(s.tokens_max - s.length(), kExpectedTokensMax));
+  double output = std::min(s.tokens_max - s.length(), kExpectedTokensMax);
   return holdings_.pages_for(s.length() + static_cast<int64_t>(expected_share_ * output));
 }
 
@@ -343,7 +344,7 @@ bool Scheduler::has_room(const Sequence& s, const PrefixMatch& match) const {
   for (int c = 0; c < config_.classes.count; ++c) {
     if (!config_.classes[c].paged()) continue;  // every running sequence has a slot
     int64_t units = tree_.use(c).available();
-    int64_t wanted = units_expected(s, c) - coming[static_cast<size_t>(c)];
+    int64_t wanted = units_expected(s, c) - at(coming, c);
     if (c == kPathClass) {
       units -= tree_.unpinned_pages(match.node);
       if (tiers_ != nullptr) units -= tiers_->promised_pages(s);
@@ -365,7 +366,7 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
     return false;
   }
   s.place = Sequence::Place::kRunning;
-  auto pages = static_cast<size_t>(holdings_.pages_for(s.tokens_max));
+  auto pages = as_size(holdings_.pages_for(s.tokens_max));
   for (int c = 0; c < config_.classes.count; ++c) {
     if (config_.classes[c].paged()) s.held(c).units.reserve(pages);
   }
@@ -422,7 +423,7 @@ UnitCounts Scheduler::spare_units() const {
     for (const Sequence* r : running_) {
       if (config_.classes[c].paged()) units -= units_missing(*r, c);
     }
-    spare[static_cast<size_t>(c)] = std::max<int64_t>(0, units);
+    at(spare, c) = std::max<int64_t>(0, units);
   }
   return spare;
 }
@@ -450,7 +451,7 @@ void Scheduler::check() const {
   for (const Sequence* s : running_) holdings_.check(*s, held);
   if (tiers_ != nullptr) tiers_->add_held(held);
   for (int c = 0; c < config_.classes.count; ++c) {
-    auto i = static_cast<size_t>(c);
+    auto i = as_size(c);
     int64_t all = held[i] + in_flight_[i];
     RadixTree::Use use = tree_.use(c);
     CHECK(all + use.free == use.total, "{}: {} held, {} free of {}", describe(config_.classes[c]),

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "base/threads/thread_pool.h"
 #include "kernels/select.h"
 #include "models/load.h"
@@ -33,10 +34,9 @@ size_t dominant_format(std::span<const MatrixRecord> matrices) {
     CHECK(it != kGemmFormats.end(), "{}", record.form().format->name);
     int64_t rows = 0;
     for (const MatrixRecord::Part& part : record.parts) rows += part.rows;
-    products[static_cast<size_t>(it - kGemmFormats.begin())] +=
-        record.share * static_cast<double>(rows * record.matrix.columns);
+    at(products, it - kGemmFormats.begin()) += record.share * (rows * record.matrix.columns);
   }
-  return static_cast<size_t>(std::ranges::max_element(products) - products.begin());
+  return as_size(std::ranges::max_element(products) - products.begin());
 }
 
 Result<ModelKernels> kernels_among(const KernelChoices& choices, const EngineConfig& config,

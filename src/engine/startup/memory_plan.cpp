@@ -100,8 +100,7 @@ void PoolPlan::choose(int64_t bytes) {
   int64_t all_sequences = pages_for(info_.context_length_tokens) * config_.running_max;
   int64_t wanted = std::max(all_sequences, config_.radix_cache ? kCachedTokens / page : 1);
   if (config_.total_tokens_max > 0) wanted = std::max<int64_t>(1, config_.total_tokens_max / page);
-  choose_slots(static_cast<int64_t>(config_.snapshot_fraction * static_cast<double>(bytes)),
-               wanted);
+  choose_slots(static_cast<int64_t>(config_.snapshot_fraction * bytes), wanted);
   int64_t pages = pages_within(bytes - bytes_, wanted);
   if (config_.total_tokens_max > 0 && pages < wanted) pages = 0;
   for (int c = 0; c < classes_.count; ++c) {
@@ -113,7 +112,7 @@ void PoolPlan::choose(int64_t bytes) {
 void PoolPlan::report(EngineInfo& info, std::span<const StateSpec> states) const {
   int64_t page = info.page_size_tokens, path_bytes = 0, window_bytes = 0, index_bytes = 0;
   for (const StateSpec& state : states) {
-    if (state.index) index_bytes += static_cast<int64_t>(state.unit_bytes(page));
+    if (state.index) index_bytes += state.unit_bytes(page);
   }
   info.index_bytes_per_token = (index_bytes + page - 1) / page;
   for (int c = 0; c < classes_.count; ++c) {
@@ -184,11 +183,11 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
   }
   // If an index chooses keys, that span comes after more keys than it chooses. Rows that see all
   // keys, each of another sequence, make as many latents into keys as there can be.
-  auto span_rows = static_cast<int32_t>(rows);
+  auto span_rows = narrow<int32_t>(rows);
   int64_t chosen = model.model->info().index_top_k;
-  auto begin = static_cast<int32_t>(first * (chosen / first + 1));
+  auto begin = narrow<int32_t>(first * (chosen / first + 1));
   std::vector<SpanArgs> one = {{.row_count = span_rows, .first_position = begin}}, each;
-  auto last = static_cast<int32_t>(std::min(chosen, first) - 1);
+  auto last = narrow<int32_t>(std::min(chosen, first) - 1);
   for (int32_t row = 0; row < span_rows && chosen > 0; ++row) {
     each.push_back({.row_begin = row, .row_count = 1, .first_position = last});
   }
@@ -263,7 +262,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   }
   info.step_bytes =
       static_cast<int64_t>(measure_step_bytes(model, kernels, step_rows_max(config, info), {}));
-  auto share = static_cast<int64_t>(config.memory_fraction * static_cast<double>(available_bytes));
+  auto share = static_cast<int64_t>(config.memory_fraction * available_bytes);
   PoolPlan pools(config, classes, model.states, info);
   pools.choose(share - info.step_bytes);
   pools.report(info, model.states);

@@ -24,11 +24,11 @@ struct TierContext {
   int64_t clears = 0;  // of the store: what was read or written before is gone
 
   const StateClasses& classes() const { return tree.classes(); }
-  CacheLayerStats& layer(int number) { return stats.layers[static_cast<size_t>(number)]; }
+  CacheLayerStats& layer(int number) { return stats.layers[number]; }
   // Whether units of the class are worth storing: a sequence cannot resume without them. Even those
   // of the path class may not be: if all layers have windows, its pages are empty.
   bool keeps(int unit_class) const {
-    return classes()[unit_class].decides() && unit_bytes[static_cast<size_t>(unit_class)] > 0;
+    return classes()[unit_class].decides() && unit_bytes[unit_class] > 0;
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "engine/startup/state_identity.h"
 #include "tier/host_store.h"
 #include "tier/registry.h"
@@ -43,7 +44,7 @@ TierStates tier_states(const Runner& runner, const UnitPieces& pieces, const Tie
                     .classes = runner.classes()};
   for (int c = 0; c < states.classes.count; ++c) {
     if (!states.classes[c].decides()) continue;
-    states.unit_bytes[static_cast<size_t>(c)] = pieces.bytes(c);
+    at(states.unit_bytes, c) = pieces.bytes(c);
   }
   return states;
 }
@@ -73,18 +74,18 @@ Result<HostUnits> host_units(const CacheStorageConfig& config, const Runner& run
   HostUnits units{.classes = runner.classes()};
   double device_bytes = 0;
   for (int c = 0; c < units.classes.count; ++c) {
-    auto i = static_cast<size_t>(c);
+    auto i = as_size(c);
     if (!units.classes[c].decides()) continue;
     units.bytes[i] = pieces.bytes(c);
     units.slots[i] = runner.pools().units(c);
-    device_bytes += static_cast<double>(units.bytes[i] * units.slots[i]);
+    device_bytes += units.bytes[i] * units.slots[i];
   }
   double ratio = config.host_ratio;
-  if (ratio == 0) ratio = static_cast<double>(config.host_size_bytes) / device_bytes;
+  if (ratio == 0) ratio = config.host_size_bytes / device_bytes;
   for (int c = 0; c < units.classes.count; ++c) {
-    auto i = static_cast<size_t>(c);
+    auto i = as_size(c);
     if (units.bytes[i] == 0 || units.slots[i] == 0) continue;
-    units.slots[i] = static_cast<int64_t>(ratio * static_cast<double>(units.slots[i]));
+    units.slots[i] = static_cast<int64_t>(ratio * units.slots[i]);
     if (units.slots[i] >= 1) continue;
     return invalid_argument(
         "cache_storage: host memory of {} times the device's has no room for a unit of {}", ratio,

@@ -30,9 +30,9 @@ PrefillCost::PrefillCost(const EngineInfo& info)
   constexpr int64_t kTokens = 1024;
   double one = prompt_work(info, 1, kTokens).all_operations();
   double two = prompt_work(info, 1, 2 * kTokens).all_operations();
-  constexpr auto kSquare = static_cast<double>(kTokens * kTokens);
+  constexpr double kSquare = kTokens * kTokens;
   slope_ = std::max(0.0, (two - 2 * one) / kSquare);
-  first_ = (one - slope_ * kSquare / 2) / static_cast<double>(kTokens);
+  first_ = (one - slope_ * kSquare / 2) / kTokens;
 }
 
 double PrefillCost::operations(int64_t begin, int64_t end) const {
@@ -49,7 +49,7 @@ void PrefillCost::observe(double operations, double seconds) {
 
 void LoadCost::observe_read(int64_t bytes, double seconds) {
   if (bytes < kReadBytesMin || seconds <= 0) return;
-  double now = static_cast<double>(bytes) / seconds;
+  double now = bytes / seconds;
   bytes_per_s_ = measured_ ? follow(bytes_per_s_, now, kReadShare) : now;
   measured_ = true;
 }
@@ -60,7 +60,7 @@ void LoadCost::observe_latency(double seconds) {
 
 double LayerCosts::find_s() const {
   double s = 0;
-  for (size_t i = 0; i < static_cast<size_t>(layers_); ++i) s += costs_[i].seconds(0);
+  for (int i = 0; i < layers_; ++i) s += costs_[i].seconds(0);
   return s;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -22,10 +24,10 @@ class Walk {
   bool enter(int64_t page) {
     for (int c = 0; c < q_.classes.count; ++c) {
       if (!q_.classes[c].paged()) continue;
-      auto i = static_cast<size_t>(c);
+      auto i = as_size(c);
       bool loads = q_.units.loadable(page, c);
       loadable_[i].push_back(loadable_[i].back());
-      if (loads) ++loadable_[i].back()[static_cast<size_t>(q_.units.layer(page, c))];
+      if (loads) ++at(loadable_[i].back(), q_.units.layer(page, c));
       if (q_.units.missing(page, c) && !loads) gap_[i] = page;
     }
     return gap_[kPathClass] < page;
@@ -42,9 +44,9 @@ class Walk {
       int64_t all = 0;
       for (size_t layer = 0; layer < counts.size(); ++layer) {
         all += counts[layer];
-        bytes[layer] += counts[layer] * q_.unit_bytes[static_cast<size_t>(c)];
+        bytes[layer] += counts[layer] * at(q_.unit_bytes, c);
       }
-      if (all > q_.room[static_cast<size_t>(c)]) return false;
+      if (all > at(q_.room, c)) return false;
     }
     return true;
   }
@@ -56,14 +58,14 @@ class Walk {
     const UnitClass& unit_class = q_.classes[c];
     if (!unit_class.paged()) {
       if (!q_.units.missing(page, c)) return true;
-      counts[static_cast<size_t>(q_.units.layer(page, c))] = 1;
+      at(counts, q_.units.layer(page, c)) = 1;
       return q_.units.loadable(page, c);
     }
-    auto i = static_cast<size_t>(c);
+    auto i = as_size(c);
     int64_t size = q_.classes.page_size_tokens, end = (page + 1) * size;
     int64_t first = std::min(unit_class.reach_begin(end) / size, page + 1);
     if (unit_class.reach_begin(end) < end && gap_[i] >= first) return false;
-    const LayerCounts& before = loadable_[i][static_cast<size_t>(first)];
+    const LayerCounts& before = at(loadable_[i], first);
     for (size_t layer = 0; layer < counts.size(); ++layer) {
       counts[layer] = loadable_[i].back()[layer] - before[layer];
     }
@@ -111,7 +113,7 @@ std::vector<RestoreUnit> units_to_load(const StateClasses& classes, const Prefix
       if (!classes[c].decides() || !units.loadable(page, c)) continue;
       bool paged = classes[c].paged();
       bool in_reach = paged ? (page + 1) * size > classes[c].reach_begin(end) : page + 1 == pages;
-      if (in_reach) needed.push_back({static_cast<int32_t>(page), c});
+      if (in_reach) needed.push_back({narrow<int32_t>(page), c});
     }
   }
   return needed;

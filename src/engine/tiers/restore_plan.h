@@ -26,12 +26,12 @@ struct PrefixUnits {
   }
   int layer(int64_t page, int unit_class) const {
     if (layers.empty()) return 0;
-    return layers[static_cast<size_t>(page)][static_cast<size_t>(unit_class)];
+    return layers[page][unit_class];
   }
 
  private:
   static bool bit(const std::vector<uint8_t>& bits, int64_t page, int unit_class) {
-    return (bits[static_cast<size_t>(page)] >> unit_class & 1) != 0;
+    return (bits[page] >> unit_class & 1) != 0;
   }
 };
 

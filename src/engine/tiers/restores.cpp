@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -20,7 +22,7 @@ constexpr double kPatienceS = 0.05, kPatience = 1.5;
 size_t Restores::KeyHash::operator()(const TierKey& key) const noexcept {
   size_t hash = 0;
   std::memcpy(&hash, key.page.bytes.data(), sizeof(hash));
-  return hash + static_cast<size_t>(key.unit_class);
+  return hash + as_size(key.unit_class);
 }
 
 Restores::Restores(TierContext& context, const CacheStorageConfig& config,
@@ -179,13 +181,13 @@ void Restores::take(const TierDone& done) {
   if ((done.id & kFindId) == kFindId) {
     transfer.take_found(done);
     for (int i = 0; i < context_.store.layers(); ++i) {
-      const TierWork& work = done.work[static_cast<size_t>(i)];
+      const TierWork& work = at(done.work, i);
       if (work.done) load_.of(i).observe_latency(work.seconds);
     }
     ++found_;
     return;
   }
-  const TierWork& work = done.work[static_cast<size_t>(done.layer)];
+  const TierWork& work = at(done.work, done.layer);
   if (done.outcome == TierOutcome::kDone) {
     load_.of(done.layer).observe_read(work.bytes, work.seconds);
   }
@@ -195,9 +197,9 @@ void Restores::take(const TierDone& done) {
 int64_t Restores::wait_ns(const Job& job, double load_s) const {
   if (best_effort_ || waits_for_ever_) return INT64_MAX / 2;
   double base = config_.prefetch_timeout_s, more = config_.prefetch_timeout_per_ki_token_s;
-  double s = base + more * static_cast<double>(job.transfer->tokens()) / 1024;
+  double s = base + more * job.transfer->tokens() / 1024;
   if (base == 0 && more == 0) s = kPatienceS + kPatience * load_s;
-  return static_cast<int64_t>(s * static_cast<double>(kNsPerS));
+  return static_cast<int64_t>(s * kNsPerS);
 }
 
 LayerBytes Restores::bytes_ahead() const {

@@ -15,7 +15,7 @@ namespace banyan {
 class SeenPages {
  public:
   // The approximate number of pages to remember; 0: none.
-  explicit SeenPages(int64_t pages) : rows_(static_cast<size_t>((pages + kWays - 1) / kWays)) {}
+  explicit SeenPages(int64_t pages) : rows_((pages + kWays - 1) / kWays) {}
 
   void note(const PageKey& page) {
     if (rows_.empty() || has(page)) return;

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr int64_t kLookEveryNs = kNsPerS / 2;
 
 UnitCounts bytes_of_units(const StateClasses& classes, const UnitPieces& pieces) {
   UnitCounts bytes = {};
-  for (int c = 0; c < classes.count; ++c) bytes[static_cast<size_t>(c)] = pieces.bytes(c);
+  for (int c = 0; c < classes.count; ++c) at(bytes, c) = pieces.bytes(c);
   return bytes;
 }
 
@@ -32,7 +34,7 @@ Tiers::Tiers(RadixTree& tree, TierSetup setup)
       writer_(context_, setup.config),
       restores_(context_, setup.config, setup.prefill, setup.load) {
   context_.unit_bytes = bytes_of_units(tree.classes(), context_.pieces);
-  context_.stats.layer_count = static_cast<size_t>(store_->layers());
+  context_.stats.layer_count = as_size(store_->layers());
   for (int i = 0; i < store_->layers(); ++i) context_.layer(i).backend = store_->layer(i).name();
 }
 
@@ -49,7 +51,7 @@ Tiers::~Tiers() {
 }
 
 void Tiers::flush() {
-  int64_t end_ns = now_ns_() + static_cast<int64_t>(flush_s_ * static_cast<double>(kNsPerS));
+  int64_t end_ns = now_ns_() + static_cast<int64_t>(flush_s_ * kNsPerS);
   writer_.queue_all();
   for (int64_t now = now_ns_(); now < end_ns && writer_.queued() && !writer_.pauses(now);
        now = now_ns_()) {
@@ -152,7 +154,7 @@ void Tiers::count_restored(const Sequence& s) {
   context_.stats.restored_tokens += s.restored_tokens;
   int64_t left = s.restored_tokens;
   for (int i = store_->layers() - 1; i >= 0; --i) {
-    int64_t of_layer = std::min(left, s.restore.layers[static_cast<size_t>(i)]);
+    int64_t of_layer = std::min(left, at(s.restore.layers, i));
     if (i == 0) of_layer = left;
     context_.layer(i).restored_tokens += of_layer;
     left -= of_layer;

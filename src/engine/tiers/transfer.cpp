@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -31,9 +32,8 @@ Transfer::Transfer(TierContext& context, uint64_t number, const PrefixNamespace&
       number_(number),
       clears_(context.clears),
       root_(context.tree.open(name_space)) {
-  auto page = static_cast<size_t>(context.classes().page_size_tokens);
-  tokens_.assign(tokens.begin(),
-                 tokens.begin() + static_cast<int64_t>(tokens.size() / page * page));
+  auto page = as_size(context.classes().page_size_tokens);
+  tokens_.assign(tokens.begin(), tokens.begin() + tokens.size() / page * page);
   make_keys(match);
   note_resident(match);
   ask(match);
@@ -46,8 +46,8 @@ Transfer::~Transfer() {
 }
 
 std::span<const PrefixToken> Transfer::page_tokens(int64_t page) const {
-  auto size = static_cast<size_t>(context_.classes().page_size_tokens);
-  return std::span(tokens_).subspan(static_cast<size_t>(page) * size, size);
+  auto size = as_size(context_.classes().page_size_tokens);
+  return std::span(tokens_).subspan(as_size(page) * size, size);
 }
 
 int64_t Transfer::in_common(const Transfer& other) const {
@@ -60,12 +60,12 @@ int64_t Transfer::in_common(const Transfer& other) const {
 void Transfer::make_keys(const PrefixMatch& match) {
   int64_t size = context_.classes().page_size_tokens;
   root_key_ = context_.keys.of(*root_);
-  page_keys_.resize(tokens_.size() / static_cast<size_t>(size));
+  page_keys_.resize(tokens_.size() / as_size(size));
   for (RadixNode* n = match.deepest; n->parent != nullptr; n = n->parent) {
-    page_keys_[static_cast<size_t>(n->begin() / size)] = context_.keys.of(*n);
+    at(page_keys_, n->begin() / size) = context_.keys.of(*n);
   }
   for (int64_t page = match.deepest->end / size; page < std::ssize(page_keys_); ++page) {
-    page_keys_[static_cast<size_t>(page)] = context_.keys.next(parent_key(page), page_tokens(page));
+    at(page_keys_, page) = context_.keys.next(parent_key(page), page_tokens(page));
   }
 }
 
@@ -73,7 +73,7 @@ void Transfer::note_resident(const PrefixMatch& match) {
   int64_t size = context_.classes().page_size_tokens;
   units_of_.resident.assign(page_keys_.size(), 0);
   for (RadixNode* n = match.deepest; n->parent != nullptr; n = n->parent) {
-    uint8_t& bits = units_of_.resident[static_cast<size_t>(n->begin() / size)];
+    uint8_t& bits = at(units_of_.resident, n->begin() / size);
     for (int c = 0; c < context_.classes().count; ++c) {
       if (n->units[c].unit >= 0) bits |= class_bit(c);
     }
@@ -91,8 +91,8 @@ void Transfer::ask(const PrefixMatch& match) {
       bool of_use = classes[c].paged() ? end > classes[c].reach_begin(base + 1)
                                        : end > base && end % classes.resume_alignment_tokens == 0;
       if (!of_use) continue;
-      asked_.push_back({static_cast<int32_t>(page), c});
-      wanted_.push_back({.page = page_keys_[static_cast<size_t>(page)], .unit_class = c});
+      asked_.push_back({narrow<int32_t>(page), c});
+      wanted_.push_back({.page = at(page_keys_, page), .unit_class = c});
     }
   }
 }
@@ -115,10 +115,10 @@ void Transfer::take_found(const TierDone& done) {
   }
   for (size_t i = 0; i < asked_.size(); ++i) {
     if (!done.found[i]) continue;
-    auto page = static_cast<size_t>(asked_[i].page);
+    auto page = as_size(asked_[i].page);
     units_of_.stored[page] |= class_bit(asked_[i].unit_class);
-    auto layer = static_cast<uint8_t>(done.found[i] - 1);
-    units_of_.layers[page][static_cast<size_t>(asked_[i].unit_class)] = layer;
+    auto layer = narrow<uint8_t>(done.found[i] - 1);
+    at(units_of_.layers[page], asked_[i].unit_class) = layer;
   }
 }
 
@@ -161,10 +161,8 @@ bool Transfer::begin(int64_t end) {
          .expected = units_of_.layer(u.page, u.unit_class),
          .first_piece = pieces_.size()});
     context_.pieces.add(u.unit_class, unit, pieces_);
-    wanted_.push_back(
-        {.page = page_keys_[static_cast<size_t>(u.page)], .unit_class = u.unit_class});
-    bytes_to_come_[static_cast<size_t>(units_.back().expected)] +=
-        context_.unit_bytes[static_cast<size_t>(u.unit_class)];
+    wanted_.push_back({.page = at(page_keys_, u.page), .unit_class = u.unit_class});
+    at(bytes_to_come_, units_.back().expected) += at(context_.unit_bytes, u.unit_class);
   }
   if (units_.size() == needed.size()) return true;
   stop();
@@ -176,7 +174,7 @@ void Transfer::submit(int64_t bytes_max) {
   for (; next_ < units_.size(); ++next_) {
     Unit& u = units_[next_];
     if (u.state != UnitState::kWaiting) continue;
-    int64_t bytes = context_.unit_bytes[static_cast<size_t>(u.unit_class)];
+    int64_t bytes = at(context_.unit_bytes, u.unit_class);
     if (reading_ > 0 && reading_bytes_ + bytes > bytes_max) return;
     u.state = UnitState::kReading;
     ++reading_;
@@ -193,18 +191,18 @@ void Transfer::submit(int64_t bytes_max) {
 }
 
 void Transfer::take_read(const TierDone& done) {
-  auto index = static_cast<size_t>(done.id & kFindId);
+  size_t index = done.id & kFindId;
   CHECK(index < units_.size() && units_[index].state == UnitState::kReading);
   Unit& u = units_[index];
   --reading_;
-  reading_bytes_ -= context_.unit_bytes[static_cast<size_t>(u.unit_class)];
+  reading_bytes_ -= at(context_.unit_bytes, u.unit_class);
   if (done.outcome == TierOutcome::kDone) {
     ends_coming(u);
     u.state = UnitState::kRead;
     u.layer = done.layer;
     u.unwritten = done.unwritten;
     CacheLayerStats& layer = context_.layer(done.layer);
-    const TierWork& work = done.work[static_cast<size_t>(done.layer)];
+    const TierWork& work = at(done.work, done.layer);
     ++layer.read_units;
     layer.read_bytes += work.bytes;
     layer.read_s += work.seconds;
@@ -215,8 +213,7 @@ void Transfer::take_read(const TierDone& done) {
 }
 
 void Transfer::ends_coming(const Unit& u) {
-  bytes_to_come_[static_cast<size_t>(u.expected)] -=
-      context_.unit_bytes[static_cast<size_t>(u.unit_class)];
+  at(bytes_to_come_, u.expected) -= at(context_.unit_bytes, u.unit_class);
 }
 
 void Transfer::drop(Unit& u) {
@@ -283,7 +280,7 @@ bool Transfer::publish_page(size_t first, size_t end) {
     context_.tree.add_snapshots(node, slots);
     published_ = std::max(published_, position);
   }
-  layer_tokens_[static_cast<size_t>(layer)] += classes.page_size_tokens;
+  at(layer_tokens_, layer) += classes.page_size_tokens;
   return true;
 }
 
@@ -297,7 +294,7 @@ void Transfer::finish() {
 
 void Transfer::add_held(UnitCounts& held) const {
   for (const Unit& u : units_) {
-    if (u.unit >= 0) ++held[static_cast<size_t>(u.unit_class)];
+    if (u.unit >= 0) ++at(held, u.unit_class);
   }
 }
 

@@ -77,7 +77,7 @@ class Transfer {
 
   std::span<const PrefixToken> page_tokens(int64_t page) const;
   const PageKey& parent_key(int64_t page) const {
-    return page == 0 ? root_key_ : page_keys_[static_cast<size_t>(page - 1)];
+    return page == 0 ? root_key_ : page_keys_[page - 1];
   }
   void make_keys(const PrefixMatch& match);
   void ask(const PrefixMatch& match);

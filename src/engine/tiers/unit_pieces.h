@@ -24,7 +24,7 @@ class UnitPieces {
   explicit UnitPieces(const StatePools& pools);
   explicit UnitPieces(PerClass<std::vector<Pool>> pools) : pools_(std::move(pools)) {}
 
-  size_t count(int unit_class) const { return pools_[static_cast<size_t>(unit_class)].size(); }
+  size_t count(int unit_class) const { return pools_[unit_class].size(); }
   int64_t bytes(int unit_class) const;
   // Appends the unit's pieces.
   void add(int unit_class, int32_t unit, std::vector<TierPiece>& pieces) const;

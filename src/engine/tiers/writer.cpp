@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -38,9 +39,9 @@ Writer::Writer(TierContext& context, const CacheStorageConfig& config)
       policy_(policy_of(config)),
       seen_(policy_ == Policy::kSelective ? kSeenPages * context.tree.use(kPathClass).total : 0),
       writes_(kWritesMax) {
-  for (size_t i = kWritesMax; i > 0; --i) free_.push_back(static_cast<int32_t>(i - 1));
+  for (size_t i = kWritesMax; i > 0; --i) free_.push_back(narrow<int32_t>(i - 1));
   for (Write& write : writes_) {
-    write.tokens.reserve(static_cast<size_t>(context.classes().page_size_tokens));
+    write.tokens.reserve(as_size(context.classes().page_size_tokens));
   }
   context.tree.watch(this);
 }
@@ -201,7 +202,7 @@ bool Writer::write(RadixNode& node) {
   for (int c = 0; c < context_.classes().count; ++c) {
     if (!to_offer(node, c)) continue;
     if (c != kPathClass && !under_way(node)) continue;
-    int64_t bytes = context_.unit_bytes[static_cast<size_t>(c)];
+    int64_t bytes = at(context_.unit_bytes, c);
     if (free_.empty() || (writing_ > 0 && writing_bytes_ + bytes > kWritingBytesMax)) return false;
     start(node, c);
   }
@@ -211,7 +212,7 @@ bool Writer::write(RadixNode& node) {
 void Writer::start(RadixNode& node, int unit_class) {
   int32_t place = free_.back();
   free_.pop_back();
-  Write& write = writes_[static_cast<size_t>(place)];
+  Write& write = at(writes_, place);
   write.node = &node;
   write.unit_class = unit_class;
   write.unit = node.units[unit_class].unit;
@@ -222,7 +223,7 @@ void Writer::start(RadixNode& node, int unit_class) {
   context_.pieces.add(unit_class, write.unit, write.pieces);
   node.writing |= class_bit(unit_class);
   ++writing_;
-  writing_bytes_ += context_.unit_bytes[static_cast<size_t>(unit_class)];
+  writing_bytes_ += at(context_.unit_bytes, unit_class);
   PageKey key = context_.keys.of(node);
   context_.store.write({.id = kWriteId | static_cast<uint64_t>(place),
                         .record = {.key = {.page = key, .unit_class = unit_class},
@@ -235,7 +236,7 @@ void Writer::start(RadixNode& node, int unit_class) {
 
 void Writer::take(const TierDone& done, int64_t now_ns) {
   auto place = static_cast<int32_t>(done.id & ~kWriteId);
-  Write& write = writes_[static_cast<size_t>(place)];
+  Write& write = at(writes_, place);
   CHECK(write.unit >= 0);
   bool stored = done.outcome == TierOutcome::kDone;
   uint8_t bit = class_bit(write.unit_class);
@@ -255,10 +256,10 @@ void Writer::take(const TierDone& done, int64_t now_ns) {
   write.kept = false;
   free_.push_back(place);
   --writing_;
-  writing_bytes_ -= context_.unit_bytes[static_cast<size_t>(write.unit_class)];
+  writing_bytes_ -= at(context_.unit_bytes, write.unit_class);
   if (stored) {
     for (int i = 0; i < context_.store.layers(); ++i) {
-      const TierWork& work = done.work[static_cast<size_t>(i)];
+      const TierWork& work = at(done.work, i);
       CacheLayerStats& layer = context_.layer(i);
       layer.written_units += work.bytes > 0 ? 1 : 0;  // 0: the store had it
       layer.written_bytes += work.bytes;
@@ -271,7 +272,7 @@ void Writer::take(const TierDone& done, int64_t now_ns) {
 
 void Writer::add_held(UnitCounts& held) const {
   for (const Write& write : writes_) {
-    if (write.kept) ++held[static_cast<size_t>(write.unit_class)];
+    if (write.kept) ++at(held, write.unit_class);
   }
 }
 

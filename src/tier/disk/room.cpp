@@ -34,8 +34,8 @@ PerClass<int64_t> divide_room(const TierConfig& config, const TierStates& states
   for (int c = 0; c < states.classes.count; ++c) {
     RecordShape shape = record_shape(config, states, c);
     if (shape.payload_bytes == 0) continue;
-    at(sizes, c) = static_cast<double>(shape.bytes());
-    (states.classes[c].paged() ? pages : slots) += static_cast<double>(shape.bytes());
+    at(sizes, c) = shape.bytes();
+    (states.classes[c].paged() ? pages : slots) += shape.bytes();
   }
   double fraction = config.slot_fraction > 0 ? config.slot_fraction : kSlotFraction;
   double of_slots = slots == 0 ? 0 : pages == 0 ? 1 : fraction;
@@ -45,7 +45,7 @@ PerClass<int64_t> divide_room(const TierConfig& config, const TierStates& states
     if (size == 0) continue;
     double part =
         states.classes[c].paged() ? (1 - of_slots) * size / pages : of_slots * size / slots;
-    at(shares, c) = static_cast<int64_t>(static_cast<double>(config.size_bytes) * part);
+    at(shares, c) = static_cast<int64_t>(config.size_bytes * part);
   }
   return shares;
 }

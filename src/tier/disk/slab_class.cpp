@@ -34,12 +34,12 @@ int64_t read_fully(StorageFile& file, std::span<std::byte> bytes, int64_t offset
   size_t done = 0;
   while (done < bytes.size()) {
     iovec part{.iov_base = bytes.data() + done, .iov_len = bytes.size() - done};
-    int64_t count = file.read({&part, 1}, offset + static_cast<int64_t>(done));
+    int64_t count = file.read({&part, 1}, offset + done);
     if (count < 0) return count;
     if (count == 0) break;
     done += as_size(count);
   }
-  return static_cast<int64_t>(done);
+  return done;
 }
 
 int64_t entry_offset(int64_t slot) {

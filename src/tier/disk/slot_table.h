@@ -19,8 +19,8 @@ class SlotTable {
  public:
   // Adds slots [size(), slots), all free or all unknown.
   void grow(int64_t slots, bool unknown);
-  int64_t size() const { return static_cast<int64_t>(slots_.size()); }
-  int64_t live() const { return static_cast<int64_t>(by_key_.size()); }
+  int64_t size() const { return std::ssize(slots_); }
+  int64_t live() const { return std::ssize(by_key_); }
   int64_t unknown() const { return unknown_; }
 
   std::optional<uint32_t> find(const PageKey& key) const;
