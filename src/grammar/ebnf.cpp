@@ -53,8 +53,8 @@ class Reader {
   };
 
   size_t line_of(size_t at) const {
-    auto end = text_.begin() + static_cast<ptrdiff_t>(std::min(at, text_.size()));
-    return 1 + static_cast<size_t>(std::count(text_.begin(), end, '\n'));
+    auto end = text_.begin() + std::min(at, text_.size());
+    return 1 + std::count(text_.begin(), end, '\n');
   }
   std::unexpected<Error> error(std::string_view what) const {
     return invalid_argument("grammar, line {}: {} at {}", line_of(at_), what,

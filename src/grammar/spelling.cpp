@@ -130,7 +130,7 @@ Spelling::Spelling(std::shared_ptr<const TokenVocabulary> vocabulary)
   all_bytes_ = true;
   for (int byte = 0; byte < kUtf8Bytes; ++byte) {
     bool in_text = byte != 0xc0 && byte != 0xc1;
-    all_bytes_ = all_bytes_ && (alone_.test(static_cast<size_t>(byte)) || !in_text);
+    all_bytes_ = all_bytes_ && (alone_.test(byte) || !in_text);
   }
   if (all_bytes_) return;
   for (TokenId id = 0; id < vocabulary_->mask_tokens(); ++id) {

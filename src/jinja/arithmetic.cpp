@@ -55,7 +55,7 @@ Result<Value> integers(Arithmetic op, int64_t a, int64_t b) {
   }
   if (b == 0) return invalid_argument("division of {} by zero", a);
   if (op == Arithmetic::kDivide) {
-    return make_float(static_cast<double>(static_cast<long double>(a) / b));
+    return make_float(static_cast<long double>(a) / b);
   }
   if (b == -1) {
     if (op == Arithmetic::kModulo) return make_int(0);
@@ -134,13 +134,13 @@ Result<Value> repeat(Runtime& rt, const Value& value, int64_t count) {
     std::string_view text = value.text();
     int64_t size = TRY(repeated_size(rt, std::ssize(text), count, 64));
     std::string out;
-    out.reserve(static_cast<size_t>(size));
+    out.reserve(size);
     while (std::ssize(out) < size) out += text;
     return make_string(rt, out, value.safe());
   }
   int64_t size = TRY(repeated_size(rt, value.items->size, count, 4));
   std::vector<Value> all;
-  all.reserve(static_cast<size_t>(size));
+  all.reserve(size);
   while (std::ssize(all) < size) {
     all.insert(all.end(), value.elements().begin(), value.elements().end());
   }

@@ -62,13 +62,13 @@ void add_slot(Dict& dict, uint64_t hash, int32_t entry) {
 
 void grow(Runtime& rt, Dict& dict) {
   int64_t capacity = std::max<int64_t>(4, dict.capacity * 2);
-  auto* entries = rt.heap.make<Dict::Entry>(static_cast<size_t>(capacity));
+  auto* entries = rt.heap.make<Dict::Entry>(capacity);
   std::copy_n(dict.entries, dict.size, entries);
   dict.entries = entries;
   dict.capacity = capacity;
   if (capacity <= kSmallDict) return;
   dict.slot_count = capacity * 2;
-  dict.slots = rt.heap.make<int32_t>(static_cast<size_t>(dict.slot_count));
+  dict.slots = rt.heap.make<int32_t>(dict.slot_count);
   for (int64_t i = 0; i < dict.size; ++i) {
     add_slot(dict, dict.entries[i].hash, static_cast<int32_t>(i));
   }
@@ -154,8 +154,7 @@ std::byte* Heap::extend(const void* front, size_t front_bytes, size_t more_bytes
   auto* bytes = static_cast<std::byte*>(allocate(size + room, alignment));
   if (front_bytes > 0) std::memcpy(bytes, front, front_bytes);
   if (size < kGrowingBytesMin) return bytes;
-  if (!grows)
-    growing = growing_.begin() + static_cast<ptrdiff_t>(oldest_growing_++ % growing_.size());
+  if (!grows) growing = growing_.begin() + (oldest_growing_++ % growing_.size());
   *growing = {bytes + size, room};
   return bytes;
 }
@@ -225,7 +224,7 @@ Result<Value> join_strings(Runtime& rt, std::string_view a, std::string_view b, 
 }
 
 Result<Value> join_lists(Runtime& rt, const Value& a, const Value& b) {
-  const auto size = static_cast<size_t>(a.items->size), more = static_cast<size_t>(b.items->size);
+  const size_t size = a.items->size, more = b.items->size;
   const size_t a_bytes = size * sizeof(Value), b_bytes = more * sizeof(Value);
   if (!rt.heap.in_place(a.items->data, a_bytes, b_bytes)) TRY(rt.charge_bytes(a_bytes));
   TRY(rt.charge_bytes(b_bytes));
@@ -239,7 +238,7 @@ Result<Value> join_lists(Runtime& rt, const Value& a, const Value& b) {
 }
 
 Result<Value> make_list(Runtime& rt, std::span<const Value> items, Kind kind) {
-  TRY(rt.charge(static_cast<int64_t>(items.size() / 4) + 1));
+  TRY(rt.charge(items.size() / 4 + 1));
   auto* data = rt.heap.make<Value>(items.size());
   std::copy(items.begin(), items.end(), data);
   auto* list = rt.heap.make<Items>();

@@ -103,7 +103,7 @@ void Interpreter::store(Symbol symbol, const Value& value, Scope& scope) {
   }
   if (scope.count == scope.capacity) {
     scope.capacity = std::max(4, scope.capacity * 2);
-    auto* grown = rt_.heap.make<Variable>(static_cast<size_t>(scope.capacity));
+    auto* grown = rt_.heap.make<Variable>(scope.capacity);
     std::copy_n(scope.variables, scope.count, grown);
     scope.variables = grown;
   }

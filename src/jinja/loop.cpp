@@ -48,11 +48,11 @@ Result<int64_t> loop_length(Runtime& rt, Loop& loop) {
       }
     }
     int64_t seen = loop.index0 + 1;
-    std::vector<Value> all(static_cast<size_t>(seen), loop.current);
+    std::vector<Value> all(seen, loop.current);
     all.insert(all.end(), rest.begin(), rest.end());
     Value list = TRY(make_list(rt, all));
     loop.source = list.elements();
-    loop.next = static_cast<size_t>(seen);
+    loop.next = seen;
     loop.filtered = false;
     loop.has_after = false;
   }

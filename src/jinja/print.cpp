@@ -116,7 +116,7 @@ std::string format_float(double value) {
   auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
                            std::chars_format::scientific)
                  .ptr;
-  std::string_view text(buffer.data(), static_cast<size_t>(end - buffer.data()));
+  std::string_view text(buffer.data(), end);
   size_t e = text.find('e');
   int exponent = 0;
   const char* digits = text.data() + e + 1 + (text[e + 1] == '+' ? 1 : 0);
@@ -152,7 +152,7 @@ Status append_repr(Runtime& rt, std::string& out, const Value& value) {
       out += format_float(value.real);
       return {};
     case Kind::kString:
-      TRY(rt.charge(static_cast<int64_t>(value.text().size() / 2)));
+      TRY(rt.charge(value.text().size() / 2));
       if (value.safe()) out += "Markup(";
       append_string_repr(out, value.text());
       if (value.safe()) out += ')';

@@ -29,7 +29,7 @@ const String* ascii_character(char c) {
 Result<std::span<const Value>> characters(Runtime& rt, const Value& value) {
   std::string_view rest = value.text();
   TRY(rt.charge(std::ssize(rest)));
-  auto count = static_cast<size_t>(TRY(string_length(rt, value)));
+  size_t count = TRY(string_length(rt, value));
   Value* items = rt.heap.make<Value>(count);
   for (size_t i = 0; i < count && !rest.empty(); ++i) {
     std::string_view before = rest;
@@ -61,15 +61,15 @@ Result<std::span<const Value>> view_items(Runtime& rt, const Dict& dict, View::W
 
 Result<std::span<const Value>> range_items(Runtime& rt, const Range& range) {
   TRY(rt.charge(range.size / 4 + 1));
-  Value* items = rt.heap.make<Value>(static_cast<size_t>(range.size));
+  Value* items = rt.heap.make<Value>(range.size);
   for (int64_t i = 0; i < range.size; ++i) items[i] = make_int(range.at(i));
-  return std::span<const Value>{items, static_cast<size_t>(range.size)};
+  return std::span<const Value>(items, range.size);
 }
 
 Result<std::span<const Value>> rest_of(Generator& generator) {
   if (generator.error != nullptr) return std::unexpected(*generator.error);
-  std::span<const Value> rest{generator.items.data + generator.next,
-                              static_cast<size_t>(generator.items.size - generator.next)};
+  std::span<const Value> rest(generator.items.data + generator.next,
+                              generator.items.size - generator.next);
   generator.next = generator.items.size;
   return rest;
 }
@@ -276,7 +276,7 @@ Result<int64_t> length(Runtime& rt, const Value& value) {
 
 Result<Value> substring(Runtime& rt, const Value& value, int64_t begin, int64_t end) {
   std::string_view text = value.text();
-  auto first = static_cast<size_t>(begin), size = static_cast<size_t>(end - begin);
+  size_t first = begin, size = end - begin;
   if (TRY(string_length(rt, value)) != std::ssize(text)) {
     TRY(rt.charge_bytes(text.size()));
     first = byte_offset(text, begin);
@@ -319,7 +319,7 @@ Result<bool> equals(Runtime& rt, const Value& a, const Value& b) {
       return true;
     case Kind::kString:
       if (a.text().size() != b.text().size()) return false;
-      TRY(rt.charge(static_cast<int64_t>(a.text().size() / 64)));
+      TRY(rt.charge(a.text().size() / 64));
       return a.text() == b.text();
     case Kind::kList:
     case Kind::kTuple:

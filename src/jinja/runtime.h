@@ -33,7 +33,7 @@ class Runtime {
         fuel_max_(fuel),
         depth_max_(depth_max),
         memory_bytes_max_(memory_bytes_max),
-        units_max_(static_cast<int64_t>(memory_bytes_max / 64) + 1) {}
+        units_max_(memory_bytes_max / 64 + 1) {}
   Runtime(const Runtime&) = delete;
 
   Status charge(int64_t units = 1) {
@@ -42,9 +42,9 @@ class Runtime {
     fuel_ -= units;
     return {};
   }
-  Status charge_bytes(size_t bytes) { return charge(static_cast<int64_t>(bytes / 64) + 1); }
+  Status charge_bytes(size_t bytes) { return charge(bytes / 64 + 1); }
   // Charges a search through `bytes`, which takes up to 10 ns per byte on adversarial text.
-  Status charge_search(size_t bytes) { return charge(static_cast<int64_t>(bytes / 16) + 1); }
+  Status charge_search(size_t bytes) { return charge(bytes / 16 + 1); }
   Status check_depth() const {
     if (depth_ > depth_max_) [[unlikely]]
       return too_deep();

@@ -121,7 +121,7 @@ Result<std::string> pad(Runtime& rt, const Spec& spec, std::string_view prefix,
                         std::string_view body, char default_align) {
   int64_t length = count_code_points(prefix) + count_code_points(body);
   int64_t missing = std::max<int64_t>(0, spec.width - length);
-  TRY(rt.charge_bytes(static_cast<size_t>(missing) * spec.fill.size() + body.size()));
+  TRY(rt.charge_bytes(missing * spec.fill.size() + body.size()));
   char align = spec.align == 0 ? default_align : spec.align;
   int64_t before = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
   std::string out;
@@ -241,7 +241,7 @@ Result<std::string> float_digits(Runtime& rt, double value, char conversion, int
   char plain[] = {'%', '.', '*', conversion, 0};
   if (!alternate) chosen = plain;
   int size = std::snprintf(nullptr, 0, chosen, static_cast<int>(precision), value);
-  std::string out(static_cast<size_t>(size), 0);
+  std::string out(size, 0);
   std::snprintf(out.data(), out.size() + 1, chosen, static_cast<int>(precision), value);
   return out;
 }

@@ -156,12 +156,10 @@ struct Value {
   std::string_view text() const { return string->text; }
   bool safe() const { return string->safe; }
   // REQUIRES: is_sequence().
-  std::span<const Value> elements() const {
-    return {items->data, static_cast<size_t>(items->size)};
-  }
+  std::span<const Value> elements() const { return std::span(items->data, items->size); }
   // REQUIRES: is_integral() and is_number().
   int64_t as_int() const { return kind == Kind::kBool ? int64_t{boolean} : integer; }
-  double as_float() const { return kind == Kind::kFloat ? real : static_cast<double>(as_int()); }
+  double as_float() const { return kind == Kind::kFloat ? real : as_int(); }
 };
 
 inline Value make_none() {
@@ -268,7 +266,7 @@ struct Dict {
   int32_t* slots = nullptr;  // open addressing over entries; null while the dict is small
   int64_t slot_count = 0;
 
-  std::span<const Entry> all() const { return {entries, static_cast<size_t>(size)}; }
+  std::span<const Entry> all() const { return std::span(entries, size); }
 };
 
 }  // namespace banyan::jinja

@@ -23,7 +23,7 @@ Size measure(const Json& json) {
     const Json& at = *left.back();
     left.pop_back();
     ++size.values;
-    if (at.is_string()) size.bytes += static_cast<int64_t>(at.get_ref<const std::string&>().size());
+    if (at.is_string()) size.bytes += at.get_ref<const std::string&>().size();
     if (at.is_structured()) {
       for (const Json& child : at) left.push_back(&child);
     }

@@ -65,7 +65,7 @@ Status append_normalized(NormalizationForm form, std::string_view text, std::str
   if ((options & UTF8PROC_COMPOSE) != 0)
     size = utf8proc_normalize_utf32(codes.data(), size, options);
   for (utf8proc_ssize_t i = 0; i < size; ++i) {
-    unicode::append(out, static_cast<char32_t>(codes[static_cast<size_t>(i)]));
+    unicode::append(out, static_cast<char32_t>(codes[i]));
   }
   return {};
 }

@@ -145,8 +145,7 @@ ClassTable::ClassTable() {
   const std::vector<uint16_t> all = all_classes();
   std::map<std::vector<uint16_t>, uint16_t> seen;
   for (size_t start = 0; start < all.size(); start += 256) {
-    std::vector<uint16_t> block(all.begin() + static_cast<ptrdiff_t>(start),
-                                all.begin() + static_cast<ptrdiff_t>(start + 256));
+    std::vector<uint16_t> block(all.begin() + start, all.begin() + start + 256);
     auto [found, fresh] = seen.try_emplace(block, static_cast<uint16_t>(seen.size()));
     if (fresh) classes_.insert(classes_.end(), block.begin(), block.end());
     blocks_.push_back(found->second);

@@ -17,7 +17,7 @@ namespace {
 // unreachable states.
 void trim(DfaTable& t) {
   uint32_t n = t.states(), k = t.classes;
-  std::vector<uint32_t> begin(n + 1, 0), from(static_cast<size_t>(n) * k);
+  std::vector<uint32_t> begin(n + 1, 0), from(size_t{n} * k);
   for (uint32_t to : t.next) ++begin[to + 1];
   for (uint32_t s = 0; s < n; ++s) begin[s + 1] += begin[s];
   std::vector<uint32_t> fill(begin.begin(), begin.end() - 1);
@@ -46,7 +46,7 @@ void trim(DfaTable& t) {
   };
   visit(t.start);
   for (size_t i = 1; i < order.size(); ++i) {
-    for (uint32_t c = 0; c < k; ++c) visit(t.next[static_cast<size_t>(order[i]) * k + c]);
+    for (uint32_t c = 0; c < k; ++c) visit(t.next[size_t{order[i]} * k + c]);
   }
   DfaTable trimmed{.class_of = t.class_of, .classes = k, .next = {}, .accepting = {}};
   trimmed.next.resize(order.size() * k);
@@ -54,7 +54,7 @@ void trim(DfaTable& t) {
   for (size_t i = 1; i < order.size(); ++i) {
     trimmed.accepting[i] = t.accepting[order[i]];
     for (uint32_t c = 0; c < k; ++c) {
-      trimmed.next[i * k + c] = number[t.next[static_cast<size_t>(order[i]) * k + c]];
+      trimmed.next[i * k + c] = number[t.next[size_t{order[i]} * k + c]];
     }
   }
   trimmed.start = number[t.start];
@@ -84,7 +84,7 @@ class Partition {
     while (!work_.empty()) {
       auto [block, c] = work_.back();
       work_.pop_back();
-      waiting_[static_cast<size_t>(block) * k_ + c] = 0;
+      waiting_[size_t{block} * k_ + c] = 0;
       refine(block, c);
       TRY(budget.spend("minimizing a pattern", sources_.size() + 1));
     }
@@ -99,9 +99,9 @@ class Partition {
   };
 
   void invert() {
-    begin_.assign(static_cast<size_t>(n_) * k_ + 1, 0);
+    begin_.assign(size_t{n_} * k_ + 1, 0);
     from_.resize(t_.next.size());
-    auto slot = [&](size_t i) { return static_cast<size_t>(t_.next[i]) * k_ + i % k_; };
+    auto slot = [&](size_t i) { return size_t{t_.next[i]} * k_ + i % k_; };
     for (size_t i = 0; i < t_.next.size(); ++i) ++begin_[slot(i) + 1];
     for (size_t i = 1; i < begin_.size(); ++i) begin_[i] += begin_[i - 1];
     std::vector<uint32_t> fill(begin_.begin(), begin_.end() - 1);
@@ -135,7 +135,7 @@ class Partition {
       for (uint32_t i = part.begin; i < part.end; ++i) block_of_[states_[i]] = fresh;
       waiting_.resize(blocks_.size() * k_, 0);
       for (uint32_t c = 0; c < k_; ++c) {
-        bool old_waits = waiting_[static_cast<size_t>(index) * k_ + c] != 0;
+        bool old_waits = waiting_[size_t{index} * k_ + c] != 0;
         push(old_waits || part_is_small ? fresh : index, c);
       }
     }
@@ -148,7 +148,7 @@ class Partition {
   }
 
   void push(uint32_t block, uint32_t c) {
-    uint8_t& waits = waiting_[static_cast<size_t>(block) * k_ + c];
+    uint8_t& waits = waiting_[size_t{block} * k_ + c];
     if (waits) return;
     waits = 1;
     work_.emplace_back(block, c);
@@ -158,7 +158,7 @@ class Partition {
     // Marking reorders states within the block being read, so collect the sources first.
     sources_.clear();
     for (uint32_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
-      size_t slot = static_cast<size_t>(states_[i]) * k_ + c;
+      size_t slot = size_t{states_[i]} * k_ + c;
       sources_.insert(sources_.end(), from_.begin() + begin_[slot],
                       from_.begin() + begin_[slot + 1]);
     }
@@ -189,7 +189,7 @@ void merge_classes(DfaTable& t) {
     merged[c] = it->second;
   }
   auto k = static_cast<uint32_t>(representative.size());
-  std::vector<uint32_t> next(static_cast<size_t>(t.states()) * k);
+  std::vector<uint32_t> next(size_t{t.states()} * k);
   for (uint32_t s = 0; s < t.states(); ++s) {
     for (uint32_t c = 0; c < k; ++c) next[s * k + c] = t.next[s * t.classes + representative[c]];
   }
@@ -206,13 +206,13 @@ DfaTable quotient(const DfaTable& t, const Partition& partition) {
     uint32_t block = partition.block_of(s);
     return block == dead ? 0 : block < dead ? block + 1 : block;
   };
-  q.next.resize(static_cast<size_t>(partition.blocks()) * t.classes);
+  q.next.resize(size_t{partition.blocks()} * t.classes);
   q.accepting.resize(partition.blocks());
   for (uint32_t s = 0; s < t.states(); ++s) {
     uint32_t to = number(s);
     q.accepting[to] = t.accepting[s];
     for (uint32_t c = 0; c < t.classes; ++c) {
-      q.next[static_cast<size_t>(to) * t.classes + c] = number(t.next[s * t.classes + c]);
+      q.next[size_t{to} * t.classes + c] = number(t.next[s * t.classes + c]);
     }
   }
   q.start = number(t.start);
@@ -253,7 +253,7 @@ Result<Dfa> Dfa::make(DfaTable table, Budget& budget) {
   for (int b = 0; b < 256; ++b) {
     ++bytes_in[t.class_of[b]];
     last_byte[t.class_of[b]] = b;
-    dfa.class_bytes_[t.class_of[b]].set(static_cast<size_t>(b));
+    dfa.class_bytes_[t.class_of[b]].set(b);
   }
   for (uint32_t s = 1; s < t.states(); ++s) {
     int count = 0, byte = 0;

@@ -181,7 +181,7 @@ class Determinizer {
       for (uint32_t c = 0; c < table_.classes; ++c) {
         if (targets[c].empty()) continue;
         uint32_t to = TRY(close(targets[c], false));
-        table_.next[static_cast<size_t>(s) * table_.classes + c] = to;
+        table_.next[size_t{s} * table_.classes + c] = to;
       }
       // Also charges the memory of a state's set.
       TRY(Budget::fits("the pattern (automaton states)", sets_.size(),

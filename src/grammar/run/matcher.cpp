@@ -4,6 +4,7 @@
 #include <bitset>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 
@@ -19,12 +20,12 @@ void Matcher::fill_mask(std::span<uint32_t> mask) {
   std::vector<TokenId> cleared;
   for (TokenId stop : early_.stops) {
     uint32_t bit = 1u << (stop % 32);
-    uint32_t& word = mask[static_cast<size_t>(stop) / 32];
+    uint32_t& word = mask[stop / 32];
     if ((word & bit) != 0) cleared.push_back(stop);
     word &= ~bit;
   }
   if (std::ranges::any_of(mask, [](uint32_t word) { return word != 0; })) return;
-  for (TokenId stop : cleared) mask[static_cast<size_t>(stop) / 32] |= 1u << (stop % 32);
+  for (TokenId stop : cleared) mask[stop / 32] |= 1u << (stop % 32);
 }
 
 void Matcher::fill_grammar_mask(std::span<uint32_t> mask) {
@@ -77,14 +78,12 @@ bool Matcher::describe(ConstraintSource& source) const {
 }
 
 void Matcher::rollback(int tokens) {
-  CHECK(tokens >= 0 && static_cast<size_t>(tokens) <= marks_.size(), "{} of {} tokens", tokens,
-        marks_.size());
+  CHECK(tokens >= 0 && tokens <= std::ssize(marks_), "{} of {} tokens", tokens, marks_.size());
   if (tokens == 0) return;
-  size_t left = marks_.size() - static_cast<size_t>(tokens);
+  size_t left = marks_.size() - as_size(tokens);
   const Mark& mark = marks_[left];
   size_t end = tokens == 1 ? history_.size() : marks_[left + 1].begin;
-  state_.configurations.assign(history_.begin() + mark.begin,
-                               history_.begin() + static_cast<ptrdiff_t>(end));
+  state_.configurations.assign(history_.begin() + mark.begin, history_.begin() + end);
   state_.complete = mark.complete;
   finished_ = mark.finished;
   layout_ = mark.layout;

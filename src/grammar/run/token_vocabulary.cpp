@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/signed.h"
 #include "grammar/regex/regex.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -51,8 +52,8 @@ TokenTrie::TokenTrie(std::vector<std::pair<std::string, uint32_t>> texts) {
     if (text.empty()) continue;
     size_t common = 0;
     if (last != nullptr) {
-      common = static_cast<size_t>(
-          std::mismatch(text.begin(), text.end(), last->begin(), last->end()).first - text.begin());
+      common =
+          std::mismatch(text.begin(), text.end(), last->begin(), last->end()).first - text.begin();
     }
     for (size_t i = common; i < path.size(); ++i) {
       nodes_[path[i]].end = static_cast<uint32_t>(nodes_.size());
@@ -95,7 +96,7 @@ void TokenTrie::mark_within(int bit, const Dfa& texts) {
 std::shared_ptr<const TokenVocabulary> TokenVocabulary::make(const Tokenizer& tokenizer,
                                                              std::vector<TokenId> ends,
                                                              int mask_tokens) {
-  std::vector<std::string> bytes(static_cast<size_t>(tokenizer.vocab_size()));
+  std::vector<std::string> bytes(as_size(tokenizer.vocab_size()));
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
     bool special = tokenizer.is_special(id);
     std::string text = special ? std::string(tokenizer.token(id)) : tokenizer.token_bytes(id);
@@ -119,9 +120,9 @@ void TokenVocabulary::build(std::vector<TokenId> ends, int mask_tokens) {
   static std::atomic<uint64_t> last_id = 0;
   id_ = ++last_id;
   mask_tokens_ = mask_tokens > 0 ? mask_tokens : static_cast<int>(bytes_.size());
-  mask_words_ = (static_cast<size_t>(mask_tokens_) + 31) / 32;
-  if (bytes_.size() > static_cast<size_t>(mask_tokens_)) {
-    bytes_.resize(static_cast<size_t>(mask_tokens_));
+  mask_words_ = (as_size(mask_tokens_) + 31) / 32;
+  if (std::ssize(bytes_) > mask_tokens_) {
+    bytes_.resize(as_size(mask_tokens_));
   }
   for (TokenId end : ends) {
     if (end >= 0 && end < mask_tokens_) ends_.push_back(end);
@@ -204,8 +205,8 @@ void TokenVocabulary::build_string_tables() {
   for (size_t n = 0; n < inner.size(); ++n) {
     size_t row = n * mask_words_;
     if (n > 0) {
-      std::copy_n(string_masks_.begin() + static_cast<ptrdiff_t>(row - mask_words_), mask_words_,
-                  string_masks_.begin() + static_cast<ptrdiff_t>(row));
+      std::copy_n(string_masks_.begin() + row - mask_words_, mask_words_,
+                  string_masks_.begin() + row);
     }
     for (uint32_t id : inner[n]) set_bit(string_masks_, row, id);
   }

@@ -99,7 +99,7 @@ int32_t TokenWalk::add(std::span<const Configuration> places, std::span<const in
   state.ends.assign(ends.begin(), ends.end());
   std::bitset<256> bytes = state.places.bytes;
   for (int32_t end : ends) bytes |= this->bytes(end);
-  int32_t* next = next_.data() + static_cast<size_t>(number) * 256;
+  int32_t* next = next_.data() + int64_t{number} * 256;
   std::fill_n(next, 256, kNowhere);
   for_each_byte(bytes, [&](size_t b) { next[b] = kUnknown; });
   return number;
@@ -174,7 +174,7 @@ int32_t TokenWalk::step(int32_t from, uint8_t byte) {
   work_ += places_made_.size() + ends_made_.size();
   bool alive = !places_made_.empty() || !ends_made_.empty();
   int32_t to = alive ? add(places_made_, ends_made_) : kNowhere;
-  int32_t* next = next_.data() + static_cast<size_t>(from) * 256;
+  int32_t* next = next_.data() + int64_t{from} * 256;
   for_each_byte(alike, [&](size_t b) { next[b] = to; });
   return to;
 }

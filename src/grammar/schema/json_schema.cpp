@@ -214,7 +214,7 @@ class Emitter {
         }
       }
     }
-    prefix = static_cast<size_t>(std::min<uint64_t>(prefix, s.max_items));
+    prefix = std::min<uint64_t>(prefix, s.max_items);
     ExpressionId item = TRY(value_of(schemas_.item(s, prefix)));
     uint32_t min = bound(s.min_items), max = bound(s.max_items);
     uint32_t done = static_cast<uint32_t>(prefix);
@@ -400,9 +400,9 @@ class Emitter {
   Result<ExpressionId> counted_members(const Shape& s, const std::vector<Property>& properties,
                                        ExpressionId other, bool closed) {
     size_t n = properties.size();
-    size_t cap = static_cast<size_t>(std::min<uint64_t>(
+    size_t cap = std::min<uint64_t>(
         n,
-        std::max(s.min_properties, s.max_properties == Shape::kUnbounded ? 0 : s.max_properties)));
+        std::max(s.min_properties, s.max_properties == Shape::kUnbounded ? 0 : s.max_properties));
     TRY(Budget::fits("an object with a bounded number of properties", (n + 1) * (cap + 1),
                      kCountedPropertiesMax));
     if (!closed && s.min_properties > n + 1) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/signed.h"
 #include "grammar/regex/regex.h"
 
 namespace banyan {
@@ -166,7 +167,7 @@ Result<Dfa> multiples(uint64_t m, size_t places, Budget& budget) {
   t.accepting.assign(states, 0);
   t.start = 1;
   auto set = [&](uint32_t from, int byte_class, uint32_t to) {
-    t.next[size_t{from} * t.classes + static_cast<size_t>(byte_class)] = to;
+    t.next[size_t{from} * t.classes + byte_class] = to;
   };
   set(1, 11, 2);
   for (int d = 0; d < 10; ++d) {
@@ -208,11 +209,11 @@ Decimal Decimal::of(const Json& number) {
   size_t point = std::min(text.find('.'), text.size());
   std::string all = text.substr(0, point) + (point < text.size() ? text.substr(point + 1) : "");
   int whole = static_cast<int>(point) + exponent;
-  if (whole < 0) all.insert(0, static_cast<size_t>(-whole), '0');
+  if (whole < 0) all.insert(0, as_size(-whole), '0');
   whole = std::max(whole, 0);
-  if (all.size() < static_cast<size_t>(whole)) all.resize(static_cast<size_t>(whole), '0');
-  d.whole = all.substr(0, static_cast<size_t>(whole));
-  d.fraction = all.substr(static_cast<size_t>(whole));
+  if (std::ssize(all) < whole) all.resize(as_size(whole), '0');
+  d.whole = all.substr(0, as_size(whole));
+  d.fraction = all.substr(as_size(whole));
   d.whole.erase(0, std::min(d.whole.find_first_not_of('0'), d.whole.size()));
   d.fraction.erase(d.fraction.find_last_not_of('0') + 1);
   if (d.whole.empty()) d.whole = "0";

@@ -212,8 +212,8 @@ class PercentFormat {
     int base = decimal ? 10 : d.type == 'o' ? 8 : 16;
     std::string digits = unsigned_digits(magnitude(number), base, d.type == 'X');
     if (d.precision > std::ssize(digits)) {
-      TRY(rt_.charge_bytes(static_cast<size_t>(d.precision)));
-      digits.insert(0, static_cast<size_t>(d.precision) - digits.size(), '0');
+      TRY(rt_.charge_bytes(d.precision));
+      digits.insert(0, d.precision - digits.size(), '0');
     }
     std::string prefix = sign(d, number < 0);
     if (d.alternate && base != 10) prefix.append({'0', d.type});
@@ -375,7 +375,7 @@ class BraceFormat {
         return invalid_argument("cannot mix automatic and manual field numbering");
       }
       numbering_ = automatic ? 1 : 2;
-      auto index = automatic ? next_++ : static_cast<size_t>(*number);
+      size_t index = automatic ? next_++ : *number;
       if (index >= args_.positional.size()) {
         return invalid_argument("replacement index {} out of range for positional args", index);
       }

@@ -107,7 +107,7 @@ class Dumper {
 
   Status new_line() {
     if (!style_.indent) return {};
-    TRY(rt_.charge_bytes(style_.indent->size() * static_cast<size_t>(level_)));
+    TRY(rt_.charge_bytes(style_.indent->size() * level_));
     out_ += '\n';
     for (int i = 0; i < level_; ++i) out_ += *style_.indent;
     return {};

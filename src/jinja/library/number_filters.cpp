@@ -97,7 +97,7 @@ Result<Value> to_int(Runtime& rt, const Value& value, const Args& args) {
     if (std::isinf(value.real)) return invalid_argument("cannot convert infinity to integer");
     number = value.real;
   } else if (value.is_string()) {
-    TRY(rt.charge(static_cast<int64_t>(value.text().size() / 2)));
+    TRY(rt.charge(value.text().size() / 2));
     ParsedInt parsed = parse_int(value.text(), base);
     if (parsed.overflow) return invalid_argument("an integer beyond 64 bits");
     if (parsed.valid) return make_int(parsed.value);
@@ -115,7 +115,7 @@ Result<Value> to_float(Runtime& rt, const Value& value, const Args& args) {
   if (value.is_number()) return make_float(value.as_float());
   if (value.is_undefined()) return undefined_error(value);
   if (!value.is_string()) return otherwise;
-  TRY(rt.charge(static_cast<int64_t>(value.text().size() / 2)));
+  TRY(rt.charge(value.text().size() / 2));
   auto real = parse_float(value.text());
   return real ? make_float(*real) : otherwise;
 }
@@ -151,7 +151,7 @@ Result<Value> round_common(const Value& value, int64_t precision) {
     return make_float(std::nearbyint(number / unit) * unit);
   }
   // The C library prints the exact binary value, ties to even, which is Python's rule.
-  std::string digits(400 + static_cast<size_t>(precision), 0);
+  std::string digits(400 + precision, 0);
   std::snprintf(digits.data(), digits.size(), "%.*f", static_cast<int>(precision), number);
   return make_float(std::strtod(digits.c_str(), nullptr));
 }

@@ -39,7 +39,7 @@ Result<Value> follow(Runtime& rt, Value value, const Path& path, const Value& ot
 
 Result<Value> fold(Runtime& rt, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is_string()) return value;
-  TRY(rt.charge(static_cast<int64_t>(value.text().size() / 4)));
+  TRY(rt.charge(value.text().size() / 4));
   return make_string(rt, TRY(change_case(value.text(), Case::kLower)));
 }
 
@@ -275,7 +275,7 @@ Result<Value> batch(Runtime& rt, const Value& value, const Args& args) {
     const int64_t missing = std::max(size, filled) - filled;
     if (fill && missing > 0) {
       TRY(rt.charge(missing));
-      row.insert(row.end(), static_cast<size_t>(missing), args[1]);
+      row.insert(row.end(), missing, args[1]);
     }
     rows.push_back(TRY(make_list(rt, row)));
   }
@@ -294,7 +294,7 @@ Result<Value> slice(Runtime& rt, const Value& value, const Args& args) {
   int64_t start = 0;
   for (int64_t i = 0; i < slices; ++i) {
     int64_t count = size / slices + (i < size % slices ? 1 : 0);
-    auto part = all.subspan(static_cast<size_t>(start), static_cast<size_t>(count));
+    auto part = all.subspan(start, count);
     std::vector<Value> column(part.begin(), part.end());
     if (fill && i >= size % slices) column.push_back(args[1]);
     columns.push_back(TRY(make_list(rt, column)));

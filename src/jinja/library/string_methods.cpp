@@ -20,7 +20,7 @@ Result<int64_t> number_or(const Args& args, size_t i, int64_t otherwise) {
 
 template <Case how>
 Result<Value> cased(Runtime& rt, const Value& self, const Args&) {
-  TRY(rt.charge(static_cast<int64_t>(self.text().size() / 4)));
+  TRY(rt.charge(self.text().size() / 4));
   return make_string(rt, TRY(change_case(self.text(), how)), self.safe());
 }
 
@@ -38,7 +38,7 @@ Result<Value> stripped(Runtime& rt, const Value& self, const Args& args) {
     if (side != Side::kRight) text = strip_left(text, characters);
     if (side != Side::kLeft) text = strip_right(text, characters);
   }
-  TRY(rt.charge(static_cast<int64_t>(self.text().size() - text.size()) / 8));
+  TRY(rt.charge((self.text().size() - text.size()) / 8));
   return borrow(rt, text, self.safe());
 }
 
@@ -66,7 +66,7 @@ Result<Value> split(Runtime& rt, const Value& self, const Args& args) {
 }
 
 Result<Value> splitlines(Runtime& rt, const Value& self, const Args& args) {
-  TRY(rt.charge(static_cast<int64_t>(self.text().size() / 4)));
+  TRY(rt.charge(self.text().size() / 4));
   return list_of(rt, split_lines(self.text(), args.given(0) && truth(args[0])), self.safe());
 }
 
@@ -132,7 +132,7 @@ Result<Value> count(Runtime& rt, const Value& self, const Args& args) {
   TRY(rt.charge_search(in.text.size()));
   if (!in.valid) return make_int(0);
   if (part.empty()) return make_int(count_code_points(in.text) + 1);
-  TRY(rt.charge(static_cast<int64_t>(in.text.size() / part.size())));
+  TRY(rt.charge(in.text.size() / part.size()));
   int64_t total = 0;
   for (size_t at = find_text(in.text, part); at != std::string_view::npos;
        at = find_text(in.text, part, at + part.size())) {
@@ -190,8 +190,7 @@ Result<Value> justify(Runtime& rt, const Value& self, const Args& args, Side tex
   if (text_side == Side::kBoth) return center_text(rt, self, width, fill);
   const int64_t size = TRY(string_length(rt, self));
   const int64_t missing = std::max(width, size) - size;
-  if (missing > 0)
-    TRY(rt.charge_bytes(static_cast<size_t>(std::min(missing, int64_t{1} << 40)) * 4));
+  if (missing > 0) TRY(rt.charge_bytes(std::min(missing, int64_t{1} << 40) * 4));
   std::string padding;
   for (int64_t i = 0; i < missing; ++i) padding += fill;
   std::string text(self.text());
@@ -208,10 +207,10 @@ Result<Value> zfill(Runtime& rt, const Value& self, const Args& args) {
   const int64_t size = TRY(string_length(rt, self));
   if (width <= size) return self;
   const int64_t missing = width - size;
-  TRY(rt.charge_bytes(static_cast<size_t>(missing)));
+  TRY(rt.charge_bytes(missing));
   std::string text(self.text());
   bool is_signed = !text.empty() && (text[0] == '+' || text[0] == '-');
-  text.insert(is_signed ? 1 : 0, static_cast<size_t>(missing), '0');
+  text.insert(is_signed ? 1 : 0, missing, '0');
   return make_string(rt, text, self.safe());
 }
 

@@ -57,7 +57,7 @@ Status split_space_right(Runtime& rt, std::string_view text, int64_t max,
 template <bool (*holds)(char32_t)>
 Result<Value> every(Runtime& rt, const Value& self, const Args&) {
   std::string_view text = self.text();
-  TRY(rt.charge(static_cast<int64_t>(text.size() / 4)));
+  TRY(rt.charge(text.size() / 4));
   bool all = !text.empty();
   while (all && !text.empty()) all = holds(next_code_point(text));
   return make_bool(all);
@@ -74,7 +74,7 @@ bool is_ascii(char32_t c) {
 template <bool upper>
 Result<Value> all_cased(Runtime& rt, const Value& self, const Args&) {
   std::string_view text = self.text();
-  TRY(rt.charge(static_cast<int64_t>(text.size() / 4)));
+  TRY(rt.charge(text.size() / 4));
   bool some = false;
   while (!text.empty()) {
     char32_t c = next_code_point(text);
@@ -86,7 +86,7 @@ Result<Value> all_cased(Runtime& rt, const Value& self, const Args&) {
 
 Result<Value> istitle(Runtime& rt, const Value& self, const Args&) {
   std::string_view text = self.text();
-  TRY(rt.charge(static_cast<int64_t>(text.size() / 4)));
+  TRY(rt.charge(text.size() / 4));
   bool some = false, inside = false;
   while (!text.empty()) {
     char32_t c = next_code_point(text);
@@ -134,7 +134,7 @@ Result<std::vector<std::string_view>> split_text(Runtime& rt, std::string_view t
   std::vector<std::string_view> parts;
   if (max < 0) max = INT64_MAX;
   if (separator == nullptr) {
-    TRY(rt.charge(static_cast<int64_t>(text.size() / 8)));
+    TRY(rt.charge(text.size() / 8));
     TRY(from_right ? split_space_right(rt, text, max, parts) : split_space(rt, text, max, parts));
     return parts;
   }
@@ -145,7 +145,7 @@ Result<std::vector<std::string_view>> split_text(Runtime& rt, std::string_view t
     std::string mirrored_separator(separator->rbegin(), separator->rend());
     std::string_view cut_at = mirrored_separator;
     for (std::string_view part : TRY(split_text(rt, mirrored, &cut_at, max, false))) {
-      auto end = text.size() - static_cast<size_t>(part.data() - mirrored.data());
+      auto end = text.size() - (part.data() - mirrored.data());
       parts.push_back(text.substr(end - part.size(), part.size()));
     }
     std::reverse(parts.begin(), parts.end());
@@ -213,7 +213,7 @@ Result<Value> center_text(Runtime& rt, const Value& text, int64_t width, std::st
   const int64_t size = TRY(string_length(rt, text));
   const int64_t missing = std::max(width, size) - size;
   if (missing == 0) return text;
-  TRY(rt.charge_bytes(static_cast<size_t>(std::min(missing, int64_t{1} << 40)) * 4));
+  TRY(rt.charge_bytes(std::min(missing, int64_t{1} << 40) * 4));
   // Like CPython, puts the odd space on the left only if the width is odd too.
   int64_t left = missing / 2 + (missing & width & 1);
   std::string out;

@@ -106,12 +106,12 @@ Result<Value> indent(Runtime& rt, const Value& value, const Args& args) {
     indention = args[0].text();
   } else if (args.given(0)) {
     int64_t width = std::max<int64_t>(0, TRY(to_index(args[0], "indent's width")));
-    TRY(rt.charge_bytes(static_cast<size_t>(width)));
-    indention.assign(static_cast<size_t>(width), ' ');
+    TRY(rt.charge_bytes(width));
+    indention.assign(width, ' ');
   }
   bool first = args.given(1) && truth(args[1]);
   bool blank = args.given(2) && truth(args[2]);
-  TRY(rt.charge(static_cast<int64_t>(value.text().size() / 8)));
+  TRY(rt.charge(value.text().size() / 8));
   std::string text = std::string(value.text()) + "\n";
   std::string out;
   if (first) out += indention;
@@ -157,7 +157,7 @@ Result<Value> truncate(Runtime& rt, const Value& value, const Args& args) {
 Result<Value> wordcount(Runtime& rt, const Value& value, const Args&) {
   Value source = TRY(soft_str(rt, value));
   std::string_view text = source.text();
-  TRY(rt.charge(static_cast<int64_t>(text.size() / 4)));
+  TRY(rt.charge(text.size() / 4));
   int64_t words = 0;
   bool inside = false;
   while (!text.empty()) {
@@ -176,8 +176,8 @@ Result<Value> tojson(Runtime& rt, const Value& value, const Args& args) {
     style.indent = args[1].text();
   } else if (args.given(1) && !args[1].is_none()) {
     int64_t width = std::max<int64_t>(0, TRY(to_index(args[1], "tojson's indent")));
-    TRY(rt.charge_bytes(static_cast<size_t>(width)));
-    style.indent = std::string(static_cast<size_t>(width), ' ');
+    TRY(rt.charge_bytes(width));
+    style.indent = std::string(width, ' ');
   }
   if (style.indent) style.item_separator.pop_back();  // "," without the space
   if (args.given(2) && !args[2].is_none()) {

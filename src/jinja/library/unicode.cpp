@@ -127,7 +127,7 @@ size_t find_text(std::string_view text, std::string_view part, size_t from) {
     return std::string_view::npos;  // also because an empty view may be null
   const void* found = ::memmem(rest.data(), rest.size(), part.data(), part.size());
   if (found == nullptr) return std::string_view::npos;
-  return static_cast<size_t>(static_cast<const char*>(found) - text.data());
+  return static_cast<const char*>(found) - text.data();
 }
 
 size_t rfind_text(std::string_view text, std::string_view part) {

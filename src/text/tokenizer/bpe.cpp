@@ -174,7 +174,7 @@ bool Bpe::encode_whole(std::string_view word, bool raw_bytes, BpeScratch& scratc
   cached.size = static_cast<uint8_t>(word.size());
   cached.count = static_cast<uint8_t>(count);
   std::memcpy(cached.bytes, word.data(), word.size());
-  std::copy_n(tokens.begin() + static_cast<ptrdiff_t>(before), count, cached.tokens);
+  std::copy_n(tokens.begin() + before, count, cached.tokens);
   return true;
 }
 

@@ -134,8 +134,8 @@ Status add_strip(const JsonFields& fields, DecoderBuilder& builder) {
   constexpr int64_t kMax = 1 << 16;
   if (start < 0 || start > kMax) return fields.wrong("start", "0 to 65536");
   if (stop < 0 || stop > kMax) return fields.wrong("stop", "0 to 65536");
-  step.start_max = static_cast<size_t>(start);
-  step.stop_max = static_cast<size_t>(stop);
+  step.start_max = start;
+  step.stop_max = stop;
   return add_step(builder, std::move(step));
 }
 

@@ -317,7 +317,7 @@ Status make_by_scores(const GgufPairs& pairs, const GgufTokens& tokens, Tokenize
   BpeOptions options{.fuse_unk = true, .byte_fallback = true};
   auto unknown = std::ranges::find(tokens.types, kUnknown);
   if (unknown != tokens.types.end()) {
-    options.unk_token = tokens.texts[static_cast<size_t>(unknown - tokens.types.begin())];
+    options.unk_token = tokens.texts[unknown - tokens.types.begin()];
   }
   MergeTable merges = TRY(merges_of_scores(pairs, tokens, *parts.vocabulary));
   parts.bpe = std::make_unique<Bpe>(

@@ -71,7 +71,7 @@ PatternScratch::PatternScratch(PatternScratch&&) noexcept = default;
 PatternScratch::~PatternScratch() = default;
 
 void PatternScratch::begin(size_t text_bytes) {
-  parts_->work.left = kSteps + kStepsPerByte * static_cast<int64_t>(text_bytes);
+  parts_->work.left = kSteps + kStepsPerByte * text_bytes;
 }
 
 Result<Pattern> Pattern::compile(std::string_view pattern) {

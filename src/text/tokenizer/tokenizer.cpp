@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/gguf.h"
+#include "base/signed.h"
 #include "text/tokenizer/gguf_tokenizer.h"
 #include "unicode/unicode.h"
 
@@ -94,7 +95,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::make(TokenizerParts parts, Tokeniz
 Status Tokenizer::index_added_tokens() {
   int size = parts_.vocabulary->id_end();
   for (const AddedToken& token : parts_.added) size = std::max(size, token.id + 1);
-  added_of_.assign(static_cast<size_t>(size), -1);
+  added_of_.assign(as_size(size), -1);
   std::unordered_set<std::string_view> special_contents;
   for (size_t i = 0; i < parts_.added.size(); ++i) {
     const AddedToken& token = parts_.added[i];
@@ -112,7 +113,7 @@ Status Tokenizer::index_added_tokens() {
   }
   matcher_.link();
   normalized_matcher_.link();
-  skipped_.assign(static_cast<size_t>(size), false);
+  skipped_.assign(as_size(size), false);
   for (const AddedToken& token : parts_.added) {
     const auto spelling = decodable(token.id, false);
     skipped_[token.id] = special_contents.contains(*spelling);

@@ -52,7 +52,7 @@ Status Vocabulary::add(std::string_view spelling, TokenId id) {
     return corrupt("the token {} appears twice, with ids {} and {}", quote(spelling), slot.id, id);
   }
   slot = {static_cast<uint32_t>(hash >> 32), id};
-  if (static_cast<size_t>(id) >= spans_.size()) spans_.resize(static_cast<size_t>(id) + 1);
+  if (id >= std::ssize(spans_)) spans_.resize(id + 1);
   spans_[id] = {static_cast<uint32_t>(bytes_.size()), static_cast<int32_t>(spelling.size())};
   bytes_ += spelling;
   longest_bytes_ = std::max(longest_bytes_, spelling.size());
@@ -70,11 +70,11 @@ std::optional<TokenId> Vocabulary::find(std::string_view spelling) const {
 std::string_view Vocabulary::spelling(TokenId id) const {
   if (!contains(id)) return {};
   const Span& span = spans_[id];
-  return std::string_view(bytes_).substr(span.start, static_cast<size_t>(span.size));
+  return std::string_view(bytes_).substr(span.start, span.size);
 }
 
 bool Vocabulary::contains(TokenId id) const {
-  return id >= 0 && static_cast<size_t>(id) < spans_.size() && spans_[id].size >= 0;
+  return id >= 0 && id < std::ssize(spans_) && spans_[id].size >= 0;
 }
 
 }  // namespace banyan
