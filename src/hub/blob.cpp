@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/signed.h"
 #include "base/units.h"
 #include "hub/http.h"
 
@@ -69,7 +70,7 @@ Result<std::optional<std::string>> digest_as(const std::string& etag, int descri
     ssize_t count = pread(descriptor, buffer.data(), buffer.size(), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return io_error("cannot read what was downloaded: {}", std::strerror(errno));
-    EVP_DigestUpdate(context.get(), buffer.data(), static_cast<size_t>(count));
+    EVP_DigestUpdate(context.get(), buffer.data(), as_size(count));
     offset += count;
   }
   unsigned char digest[EVP_MAX_MD_SIZE];
@@ -124,7 +125,7 @@ class Download {
   }
 
   void read_ledger() {
-    done_.assign(static_cast<size_t>(chunk_count()), false);
+    done_.assign(as_size(chunk_count()), false);
     std::ifstream ledger(ledger_);
     std::string head;
     struct stat info = {};
@@ -135,8 +136,8 @@ class Download {
       return;
     }
     for (int64_t chunk = 0; ledger >> chunk;) {
-      if (chunk < 0 || chunk >= chunk_count() || done_[static_cast<size_t>(chunk)]) continue;
-      done_[static_cast<size_t>(chunk)] = true;
+      if (chunk < 0 || chunk >= chunk_count() || done_[as_size(chunk)]) continue;
+      done_[as_size(chunk)] = true;
       add(chunk_end(chunk) - chunk * kChunkBytes);
     }
   }
@@ -148,7 +149,7 @@ class Download {
       while (ranges_ && !stop_) {
         int64_t chunk = next++;
         if (chunk >= chunk_count()) return;
-        if (done_[static_cast<size_t>(chunk)]) continue;
+        if (done_[as_size(chunk)]) continue;
         Status fetched = fetch(chunk * kChunkBytes, chunk_end(chunk));
         std::scoped_lock lock(mutex_);
         if (!fetched) {
@@ -237,7 +238,7 @@ class Download {
       ssize_t count = pwrite(descriptor_.get(), piece.data(), piece.size(), at);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return exhausted("cannot write {}: {}", part_, std::strerror(errno));
-      piece.remove_prefix(static_cast<size_t>(count));
+      piece.remove_prefix(as_size(count));
       at += count;
     }
     return {};

@@ -95,7 +95,7 @@ int64_t bytes_in(const fs::path& folder) {
        it.increment(code)) {
     std::error_code ignored;
     if (it->is_symlink(ignored) || !it->is_regular_file(ignored)) continue;
-    bytes += static_cast<int64_t>(it->file_size(ignored));
+    bytes += it->file_size(ignored);
   }
   return bytes;
 }

@@ -258,8 +258,8 @@ class Fetch {
     }
     if (code || needed <= static_cast<int64_t>(space.available)) return {};
     return exhausted("{} needs {}, but only {} are free in {}; point HF_HUB_CACHE at another disk",
-                     model_.repository(), format_bytes(needed),
-                     format_bytes(static_cast<int64_t>(space.available)), settings_.cache);
+                     model_.repository(), format_bytes(needed), format_bytes(space.available),
+                     settings_.cache);
   }
 
   // Downloads the blob and links to it from the snapshot.

@@ -60,8 +60,7 @@ void GenerationBuilder::write_times() {
   double tokens = generation_.output_ids.size();
   if (tokens == 0) return;
   generation_.ttft_s = seconds(begin_, first_token_);
-  generation_.prefill_tokens_per_s =
-      static_cast<double>(generation_.prompt_ids.size()) / generation_.ttft_s;
+  generation_.prefill_tokens_per_s = generation_.prompt_ids.size() / generation_.ttft_s;
   double decode_s = seconds(first_token_, last_token_);
   if (tokens > 1 && decode_s > 0) generation_.decode_tokens_per_s = (tokens - 1) / decode_s;
 }

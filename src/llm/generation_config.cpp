@@ -24,12 +24,12 @@ Result<SamplingParams> read_gguf_sampling(const std::string& path) {
     if (value >= min && value <= max) return value;
     return corrupt("{}: {} is {}, not a number from {} to {}", path, key, value, min, max);
   };
-  sampling.temperature = static_cast<float>(TRY(number("temp", 1, 0, 100)));
-  sampling.top_p = static_cast<float>(TRY(number("top_p", 1, 1e-6, 1)));
-  double top_k = TRY(number("top_k", 0, -1, static_cast<double>(kTopKMax)));
+  sampling.temperature = TRY(number("temp", 1, 0, 100));
+  sampling.top_p = TRY(number("top_p", 1, 1e-6, 1));
+  double top_k = TRY(number("top_k", 0, -1, kTopKMax));
   sampling.top_k = static_cast<int>(std::max(0.0, top_k));
-  sampling.min_p = static_cast<float>(TRY(number("min_p", 0, 0, 1)));
-  sampling.repetition_penalty = static_cast<float>(TRY(number("penalty_repeat", 1, 0.01, 100)));
+  sampling.min_p = TRY(number("min_p", 0, 0, 1));
+  sampling.repetition_penalty = TRY(number("penalty_repeat", 1, 0.01, 100));
   return sampling;
 }
 
@@ -41,14 +41,13 @@ Result<SamplingParams> read_recommended_sampling(const std::string& folder) {
   SamplingParams sampling;
   if (!file_exists(path)) return sampling;
   ConfigFile file = TRY(ConfigFile::parse(TRY(read_file(path, JsonLimits{}.bytes_max)), path));
-  sampling.temperature = static_cast<float>(file.number_or("temperature", 1, 0, 100));
-  sampling.top_p = static_cast<float>(file.number_or("top_p", 1, 1e-6, 1));
+  sampling.temperature = file.number_or("temperature", 1, 0, 100);
+  sampling.top_p = file.number_or("top_p", 1, 1e-6, 1);
   int64_t top_k = file.integer_or("top_k", 0, -1, kTopKMax);
   sampling.top_k = static_cast<int>(std::max<int64_t>(0, top_k));  // -1 also means all
-  sampling.min_p = static_cast<float>(file.number_or("min_p", 0, 0, 1));
-  sampling.typical_p = static_cast<float>(file.number_or("typical_p", 1, 1e-6, 1));
-  sampling.repetition_penalty =
-      static_cast<float>(file.number_or("repetition_penalty", 1, 0.01, 100));
+  sampling.min_p = file.number_or("min_p", 0, 0, 1);
+  sampling.typical_p = file.number_or("typical_p", 1, 1e-6, 1);
+  sampling.repetition_penalty = file.number_or("repetition_penalty", 1, 0.01, 100);
   if (!file.flag_or("do_sample", true)) sampling.temperature = 0;
   TRY(file.finish());
   return sampling;

@@ -146,7 +146,7 @@ bool ThinkingBudget::describe(ConstraintSource& source) const {
 }
 
 void ThinkingBudget::rollback(int tokens) {
-  CHECK(tokens >= 0 && static_cast<size_t>(tokens) <= before_.size());
+  CHECK(tokens >= 0 && tokens <= std::ssize(before_));
   if (inner_) inner_->rollback(tokens);
   if (tokens == 0) return;
   size_t left = before_.size() - as_size(tokens);

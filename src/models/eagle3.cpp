@@ -365,7 +365,7 @@ Result<std::optional<Eagle3Info>> inspect_eagle3(const std::string& folder) {
     int64_t count = 1;
     for (int64_t extent : tensor->shape) count *= extent;
     info.parameters += count;
-    info.weight_bytes += static_cast<int64_t>(tensor->bytes.size());
+    info.weight_bytes += tensor->bytes.size();
   }
   return info;
 }

@@ -50,7 +50,7 @@ GqaDecoderConfig read_gqa_decoder(const ConfigFile& config, const Builder& b,
   c.attention = read_gqa(config, c.decoder(), defaults.attention);
   bool partial = defaults.partial_rotary || defaults.partial != 1;
   double part = partial ? read_partial_rotary_factor(config, defaults.partial) : 1;
-  auto rotary = static_cast<int64_t>(static_cast<double>(c.attention.head_dim) * part);
+  auto rotary = static_cast<int64_t>(c.attention.head_dim * part);
   config.expect(
       rotary >= 2 && rotary % 2 == 0,
       "partial_rotary_factor {} gives a rotary dimension of {}; it must be even, 2 or more", part,

@@ -9,7 +9,7 @@ namespace banyan {
 namespace {
 
 float limit_of(const std::vector<double>& limits, int64_t layer) {
-  return layer < std::ssize(limits) ? static_cast<float>(at(limits, layer)) : 0;
+  return layer < std::ssize(limits) ? at(limits, layer) : 0;
 }
 
 MixerConfig recurrence_of(const HybridConfig& c, int64_t layer) {

@@ -21,8 +21,8 @@ MixerInfo info_of(const GqaConfig& c) {
     info.name +=
         fmt::format(", {} blocks of {} by an index", c.index->top_k, c.index->block_tokens);
     info.selected_keys = c.index->top_k * c.index->block_tokens;
-    info.index_bytes_per_key = static_cast<double>(c.index->key_bytes);
-    info.index_flops_per_key = 2.0 * static_cast<double>(c.kv_heads * c.index->dim);
+    info.index_bytes_per_key = c.index->key_bytes;
+    info.index_flops_per_key = 2.0 * (c.kv_heads * c.index->dim);
   }
   if (!c.moba || c.moba->block_tokens == 0) return info;
   const MobaShape& moba = *c.moba;
@@ -30,8 +30,7 @@ MixerInfo info_of(const GqaConfig& c) {
                            moba.decode ? "" : " in prompts", moba.by_option ? " by option" : "");
   if (!moba.decode) return info;
   info.selected_keys = moba.dense_tokens();
-  info.index_bytes_per_key =
-      4.0 * static_cast<double>(c.kv_heads * c.head_dim) / static_cast<double>(moba.block_tokens);
+  info.index_bytes_per_key = 4.0 * (c.kv_heads * c.head_dim) / moba.block_tokens;
   info.index_flops_per_key = info.index_bytes_per_key / 2;
   return info;
 }
@@ -48,8 +47,8 @@ MixerInfo info_of(const MlaConfig& c) {
     info.name += c.index->shared ? " that an earlier layer has" : "";
     info.selected_keys = info.index_top_k = c.index->top_k;
     if (!c.index->shared) {
-      info.index_bytes_per_key = static_cast<double>(c.index->key_bytes);
-      info.index_flops_per_key = 2.0 * static_cast<double>(c.index->heads * c.index->dim);
+      info.index_bytes_per_key = c.index->key_bytes;
+      info.index_flops_per_key = 2.0 * (c.index->heads * c.index->dim);
     }
   }
   if (!c.expanded_prefill) return info;

@@ -14,7 +14,7 @@ LayerInputs::LayerInputs(Builder b, const LayerInputsConfig& c)
       projection_(b, {{"per_layer_model_projection", c.layers * c.width}}, c.hidden, false),
       norm_(b / "per_layer_projection_norm", c.width, c.eps),
       projection_scale_(1 / std::sqrt(static_cast<float>(c.hidden))),
-      table_scale_(std::sqrt(static_cast<float>(c.width))) {}
+      table_scale_(std::sqrt(c.width)) {}
 
 Tensor LayerInputs::operator()(Step& s, Tensor embeddings) const {
   constexpr float kMean =

@@ -39,7 +39,7 @@ std::vector<float> lightning_log_decays(int64_t heads, int64_t layer, int64_t la
   double depth = layers > 1 ? static_cast<double>(layer - 1) / (layers - 1) : 0;
   std::vector<float> log_decays;
   for (int64_t head = 0; head < heads; ++head) {
-    log_decays.push_back(static_cast<float>(-alibi_slope(head, heads) * (1 - depth + 1e-5)));
+    log_decays.push_back(-alibi_slope(head, heads) * (1 - depth + 1e-5));
   }
   return log_decays;
 }

@@ -17,7 +17,7 @@ TokenShare share_of(const RouterShape& r) {
   double chosen = r.top_k;
   double all = r.experts + r.identity_experts;
   double max = std::min(chosen, experts) / experts;
-  double min = std::max(chosen - static_cast<double>(r.identity_experts), 0.0) / experts;
+  double min = std::max(chosen - r.identity_experts, 0.0) / experts;
   return {.mean = chosen / all, .min = min, .max = max};
 }
 

@@ -29,8 +29,8 @@ float llama3_frequency(float frequency, const RopeConfig& c) {
 
 // The pair that completes `rotations` turns within the original context.
 double yarn_pair(double rotations, const RopeConfig& c) {
-  return static_cast<double>(c.rotary_dim) *
-         std::log(c.original_context_tokens / (rotations * kTwoPi)) / (2 * std::log(c.theta));
+  return c.rotary_dim * std::log(c.original_context_tokens / (rotations * kTwoPi)) /
+         (2 * std::log(c.theta));
 }
 
 void apply_yarn(std::vector<float>& frequencies, const RopeConfig& c) {
@@ -43,7 +43,7 @@ void apply_yarn(std::vector<float>& frequencies, const RopeConfig& c) {
   high = std::min(high, static_cast<double>(c.rotary_dim - 1));
   if (low == high) high += 0.001;
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    double ramp = std::clamp((i - low) / (high - low), 0.0, 1.0);
     auto stretch = static_cast<float>(ramp);
     float interpolated = frequencies[i] / static_cast<float>(c.factor);
     frequencies[i] = interpolated * stretch + frequencies[i] * (1 - stretch);
@@ -57,7 +57,7 @@ std::vector<float> inverse_frequencies(const RopeConfig& c) {
   std::vector<float> frequencies = filled(c.rotary_dim / 2, 0.0f);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     double exponent = static_cast<double>(2 * i) / c.rotary_dim;
-    frequencies[i] = static_cast<float>(1 / std::pow(c.theta, exponent));
+    frequencies[i] = 1 / std::pow(c.theta, exponent);
   }
   switch (c.type) {
     case RopeType::kDefault:
@@ -72,8 +72,8 @@ std::vector<float> inverse_frequencies(const RopeConfig& c) {
       apply_yarn(frequencies, c);
       break;
     case RopeType::kProportional: {
-      auto turning = as_size(c.proportion * static_cast<double>(c.rotary_dim) / 2);
-      for (size_t i = turning; i < frequencies.size(); ++i) frequencies[i] = 0;
+      auto rotating = as_size(c.proportion * c.rotary_dim / 2);
+      for (size_t i = rotating; i < frequencies.size(); ++i) frequencies[i] = 0;
       break;
     }
   }

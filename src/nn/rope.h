@@ -46,7 +46,7 @@ class Rope {
  public:
   Rope(Builder b, const RopeConfig& config)
       : inverse_frequencies_(b.constant({config.rotary_dim / 2}, inverse_frequencies(config))),
-        attention_factor_(static_cast<float>(config.attention_factor)) {}
+        attention_factor_(config.attention_factor) {}
 
   // Rotation angles for the rows of this step, shared by all layers of one kind.
   Rotation operator()(Step& s) const {

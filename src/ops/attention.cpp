@@ -26,7 +26,7 @@ class PieceLaunches {
     step_.kernels.device->upload(step_.launch.queue, device_, pieces_.data(),
                                  count_ * sizeof(SpanArgs));
     args_.spans = device_;
-    args_.span_count = static_cast<int64_t>(count_);
+    args_.span_count = count_;
     step_.kernels.attention(args_);
     count_ = 0;
   }

@@ -13,6 +13,7 @@
 #include "base/divide.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/signed.h"
 #include "kernels/select.h"
 #include "models/load.h"
 #include "weights/convert.h"
@@ -261,12 +262,11 @@ class Job {
     int64_t slab = std::clamp<int64_t>(kSlabNumbers / item.columns, 1, item.rows);
     slab = divide_up(slab, format.quantise_rows) * format.quantise_rows;
     int64_t groups = item.columns / item.form.group;
-    std::vector<float> scales(static_cast<size_t>(item.rows * groups));
+    std::vector<float> scales(as_size(item.rows * groups));
     bool nibbles = format.name == "int4" || format.name == "mxfp4";
     for (int64_t row = 0; row < item.rows; row += slab) {
       int64_t end = std::min(item.rows, row + slab);
-      std::vector<uint8_t> bytes(static_cast<size_t>((end - row) * item.columns) *
-                                 dtype_bytes(format.element));
+      std::vector<uint8_t> bytes(as_size((end - row) * item.columns) * dtype_bytes(format.element));
       TRY(make_rows(part, item, row, end, bytes.data(), scales.data()));
       if (nibbles) pack_nibbles(bytes);
       TRY(writer.write(std::as_bytes(std::span(bytes))));
@@ -285,8 +285,8 @@ class Job {
     std::mutex mutex;
     Status status;
     options_.threads->parallel_for(end - begin, format.quantise_rows, [&](int64_t b, int64_t e) {
-      std::vector<float> rows(static_cast<size_t>((e - b) * item.columns));
-      uint8_t* to = bytes + b * item.columns * static_cast<int64_t>(dtype_bytes(format.element));
+      std::vector<float> rows(as_size((e - b) * item.columns));
+      uint8_t* to = bytes + b * item.columns * dtype_bytes(format.element);
       Status made;
       if (format.quantised) {
         made = make_codes(part, item.form, item.columns, begin + b, begin + e, rows,

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "weights/hash_cache.h"
 
 namespace banyan {
@@ -29,7 +30,7 @@ Status hash_round(const WeightSource& source, std::span<const WeightBlock> block
   threads.parallel_for(std::ssize(blocks), 1, [&](int64_t begin, int64_t end) {
     Hasher hasher;
     std::vector<std::byte> buffer;
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+    for (size_t i = begin, last = end; i < last; ++i) {
       Result<Digest> hash = hash_block(source, blocks[i], hasher, buffer);
       if (hash) {
         hashes[i] = *hash;
@@ -96,13 +97,13 @@ Status hash_blocks(const WeightSource& source, std::span<const WeightBlock> bloc
                    ThreadPool& threads, const LoadProgress& progress, std::span<Digest> hashes) {
   CHECK(blocks.size() == hashes.size(), "{} hashes of {} blocks", hashes.size(), blocks.size());
   int64_t total = 0, done = 0;
-  for (const WeightBlock& block : blocks) total += static_cast<int64_t>(block.bytes);
-  size_t round = kBlocksPerRound * static_cast<size_t>(threads.size());
+  for (const WeightBlock& block : blocks) total += block.bytes;
+  size_t round = kBlocksPerRound * as_size(threads.size());
   for (size_t begin = 0; begin < blocks.size(); begin += round) {
     size_t count = std::min(round, blocks.size() - begin);
     std::span<const WeightBlock> some = blocks.subspan(begin, count);
     TRY(hash_round(source, some, threads, hashes.subspan(begin, count)));
-    for (const WeightBlock& block : some) done += static_cast<int64_t>(block.bytes);
+    for (const WeightBlock& block : some) done += block.bytes;
     if (progress) progress(done, total);
   }
   return {};
@@ -130,14 +131,14 @@ Result<Digest> weights_digest(const WeightSource& source, const std::string& cac
   HashCache cache(cache_folder);
   std::vector<Digest> hashes(blocks.size());
   int64_t total = 0, done = 0;
-  for (const WeightBlock& block : blocks) total += static_cast<int64_t>(block.bytes);
+  for (const WeightBlock& block : blocks) total += block.bytes;
   for (const FileBlocks& of_file : by_file(source, blocks)) {
     auto report = [&](int64_t of_this, int64_t) {
       if (progress) progress(done + of_this, total);
     };
     std::vector<Digest> some = TRY(hash_file(source, of_file, cache, threads, report));
     for (size_t i = 0; i < some.size(); ++i) hashes[of_file.numbers[i]] = some[i];
-    for (const WeightBlock& block : of_file.blocks) done += static_cast<int64_t>(block.bytes);
+    for (const WeightBlock& block : of_file.blocks) done += block.bytes;
   }
   return combine_hashes(source, hashes);
 }

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "weights/convert.h"
 #include "weights/random_weights.h"
 #include "weights/shape_text.h"
@@ -80,7 +81,7 @@ WeightLoader::WeightLoader(LoadOptions options)
   if (options_.source == nullptr) return;
   options_.source = &stacked_.emplace(*options_.source);
   for (const TensorInfo* tensor : options_.source->tensors()) {
-    bytes_total_ += static_cast<int64_t>(tensor->bytes.size());
+    bytes_total_ += std::ssize(tensor->bytes);
     ++counts_.tensors;
   }
 }
@@ -134,9 +135,7 @@ void WeightLoader::report_progress(int64_t bytes) {
 }
 
 void WeightLoader::count_active(int64_t parameters, int64_t bytes, const TokenShare& share) {
-  auto part = [](int64_t whole, double fraction) {
-    return static_cast<int64_t>(std::llround(static_cast<double>(whole) * fraction));
-  };
+  auto part = [](int64_t whole, double fraction) { return std::llround(whole * fraction); };
   counts_.parameters_active += part(parameters, share.mean);
   counts_.parameters_active_min += part(parameters, share.min);
   counts_.parameters_active_max += part(parameters, share.max);
@@ -179,13 +178,13 @@ void WeightLoader::pack(RankPart& part, const PackedMatrix& matrix, int64_t inde
   PackedMatrix one = matrix;
   one.count = 1;
   if (!options_.dry) {
-    one.data = static_cast<std::byte*>(matrix.data) + static_cast<size_t>(index) * matrix.bytes;
+    one.data = static_cast<std::byte*>(matrix.data) + as_size(index) * matrix.bytes;
   }
   record(part, one, use == MatrixUse::kLookUp ? 0 : share.mean);
   counts_.parameters_total += matrix.rows * matrix.columns;
-  counts_.weight_bytes += static_cast<int64_t>(matrix.bytes);
+  counts_.weight_bytes += matrix.bytes;
   if (use != MatrixUse::kLookUp) {
-    count_active(matrix.rows * matrix.columns, static_cast<int64_t>(matrix.bytes), share);
+    count_active(matrix.rows * matrix.columns, matrix.bytes, share);
   }
   if (options_.dry) return;
   Staging stage(*options_.queue, one.data, matrix.bytes);
@@ -196,7 +195,7 @@ void WeightLoader::pack(RankPart& part, const PackedMatrix& matrix, int64_t inde
                               options_.kernels->*matrix.format->kernel, *options_.threads);
     if (!status) problems_.push_back(status.error().message);
     row += source.rows;
-    int64_t bytes = source.rows * matrix.columns * static_cast<int64_t>(sizeof(float));
+    int64_t bytes = source.rows * matrix.columns * sizeof(float);
     if (source.stored) {
       bytes = 0;
       for (const TensorInfo* t : source.stored->tensors()) bytes += std::ssize(t->bytes);
@@ -230,11 +229,11 @@ std::vector<RowRange> WeightLoader::rows_of(std::string_view name, int64_t rows,
 }
 
 float* WeightLoader::allocate_values(int64_t count, const TokenShare& share) {
-  int64_t bytes = count * static_cast<int64_t>(sizeof(float));
+  int64_t bytes = count * sizeof(float);
   counts_.weight_bytes += bytes;
   count_active(0, bytes, share);
   if (options_.dry) return nullptr;
-  return reinterpret_cast<float*>(store_.allocate(static_cast<size_t>(bytes)));
+  return reinterpret_cast<float*>(store_.allocate(as_size(bytes)));
 }
 
 void WeightLoader::count_parameters(int64_t count, const TokenShare& share) {
@@ -258,7 +257,7 @@ void WeightLoader::fill(const TensorInfo* tensor, const std::string& name, int64
     problems_.push_back(read.error().message);
   }
   convert_elements(raw.data(), tensor->dtype, to, DType::kF32, count);
-  report_progress(static_cast<int64_t>(raw.size()));
+  report_progress(std::ssize(raw));
 }
 
 void WeightLoader::fill_rows(const TensorInfo* tensor, const std::string& name, int64_t rows,
@@ -266,7 +265,7 @@ void WeightLoader::fill_rows(const TensorInfo* tensor, const std::string& name, 
   if (ranges.size() == 1 && ranges[0].count == rows) {
     return fill(tensor, name, rows, random_center, to);
   }
-  std::vector<float> whole(static_cast<size_t>(rows));
+  std::vector<float> whole(as_size(rows));
   fill(tensor, name, rows, random_center, whole.data());
   for (RowRange range : ranges) {
     auto from = whole.begin() + range.first;
@@ -415,7 +414,7 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
   loader_->count_parameters(size, share_);
   float* data = loader_->allocate_values(size, share_);
   if (data == nullptr) return Tensor(nullptr, DType::kF32, {size});
-  Staging stage(*loader_->options_.queue, data, static_cast<size_t>(size) * sizeof(float));
+  Staging stage(*loader_->options_.queue, data, as_size(size) * sizeof(float));
   auto* to = stage.as<float>();
   for (const Claimed& one : claimed) {
     if (one.stored) {
@@ -445,7 +444,7 @@ Tensor Builder::vectors(int64_t count, std::initializer_list<MatrixPart> parts,
         if (tensor == nullptr) return {};
       }
       if (data == nullptr || !own.has(i)) continue;
-      all.resize(all.size() + static_cast<size_t>(part.rows));
+      all.resize(all.size() + as_size(part.rows));
       loader_->fill(tensor, name, part.rows, random_center, all.data() + all.size() - part.rows);
     }
   }
@@ -481,7 +480,7 @@ Tensor Builder::values(std::string_view name, std::initializer_list<int64_t> sha
   int64_t count = element_count(shape) / rows * row_count(ranges);
   float* data = loader_->allocate_values(count, share_);
   if (data != nullptr) {
-    Staging stage(*loader_->options_.queue, data, static_cast<size_t>(count) * sizeof(float));
+    Staging stage(*loader_->options_.queue, data, as_size(count) * sizeof(float));
     if (shape.size() == 1) {
       loader_->fill_rows(tensor, full, rows, ranges, random_center, stage.as<float>());
     } else {
@@ -498,7 +497,7 @@ std::vector<float> Builder::host_values(std::string_view name, std::initializer_
   const TensorInfo* tensor = nullptr;
   if (!loader_->claim_values(full, shape, share_, tensor) || loader_->options_.dry) return {};
   int64_t rows = *shape.begin(), width = element_count(shape) / rows;
-  std::vector<float> whole(static_cast<size_t>(rows * width)), taken;
+  std::vector<float> whole(as_size(rows * width)), taken;
   loader_->fill(tensor, full, std::ssize(whole), random_center, whole.data());
   for (RowRange range : loader_->rows_of(full, rows, shard)) {
     auto from = whole.begin() + range.first * width;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/signed.h"
 #include "tensor/float_types.h"
 
 namespace banyan {
@@ -42,7 +43,7 @@ void convert_elements(const void* from, DType from_dtype, void* to, DType to_dty
   const auto* source = static_cast<const std::byte*>(from);
   auto* target = static_cast<std::byte*>(to);
   if (from_dtype == to_dtype) {
-    std::memcpy(target, source, static_cast<size_t>(count) * dtype_bytes(from_dtype));
+    std::memcpy(target, source, as_size(count) * dtype_bytes(from_dtype));
     return;
   }
   switch (from_dtype) {

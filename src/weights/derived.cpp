@@ -1,5 +1,6 @@
 // Weights that a model family computes from a checkpoint's weights before packing.
 #include "base/check.h"
+#include "base/signed.h"
 #include "weights/builder.h"
 #include "weights/convert.h"
 #include "weights/random_weights.h"
@@ -15,7 +16,7 @@ std::vector<float> Builder::floats(std::string_view name, int64_t rows, int64_t 
   loader_->counts_.parameters_total += rows * columns;
   loader_->count_active(rows * columns, 0, share_);
   if (options.dry) return {};
-  std::vector<float> elements(static_cast<size_t>(rows * columns));
+  std::vector<float> elements(as_size(rows * columns));
   if (!stored) {
     random_elements(full, 0, rows * columns, 0, elements.data());
     return elements;
@@ -40,7 +41,7 @@ PackedMatrix Builder::derived(std::string_view format, int64_t count, int64_t ro
   CHECK(matrix.format != nullptr && !matrix.format->quantised, "{}", format);
   const GemmKernel& kernel = options.kernels->*matrix.format->kernel;
   matrix.bytes = kernel.packed_bytes(rows, columns, matrix.group);
-  auto bytes = static_cast<int64_t>(matrix.total_bytes());
+  int64_t bytes = matrix.total_bytes();
   loader_->counts_.weight_bytes += bytes;
   loader_->count_active(0, bytes, share_);
   if (elements.empty()) return matrix;
@@ -50,10 +51,10 @@ PackedMatrix Builder::derived(std::string_view format, int64_t count, int64_t ro
   std::vector<std::byte> converted(elements.size() * element_bytes);
   convert_elements(elements.data(), DType::kF32, converted.data(), matrix.format->element,
                    std::ssize(elements));
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     Staging stage(*options.queue, static_cast<std::byte*>(matrix.data) + i * matrix.bytes,
                   matrix.bytes);
-    kernel.pack({.source = converted.data() + i * (converted.size() / static_cast<size_t>(count)),
+    kernel.pack({.source = converted.data() + i * (converted.size() / as_size(count)),
                  .packed = stage.data(),
                  .n = rows,
                  .k = columns,

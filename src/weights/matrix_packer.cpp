@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/divide.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "weights/convert.h"
 #include "weights/random_weights.h"
 
@@ -154,7 +155,7 @@ class RowPacker {
                   .row_begin = row_begin_ + begin,
                   .row_count = end - begin};
     TRY(read(first - lead, last));
-    auto element = static_cast<int64_t>(dtype_bytes(matrix_.format->element));
+    int64_t element = dtype_bytes(matrix_.format->element);
     cut_rows(bytes_, lead, end - begin, cut_.whole * element, cut_.begin * element,
              cut_.count * element);
     args.source = bytes_.data();
@@ -175,24 +176,24 @@ class RowPacker {
   Status read(int64_t begin, int64_t end) {
     int64_t count = (end - begin) * cut_.whole;
     DType element = matrix_.format->element;
-    bytes_.resize(static_cast<size_t>(count) * dtype_bytes(element));
+    bytes_.resize(as_size(count) * dtype_bytes(element));
     if (matrix_.format->quantised) return make(begin, end);
     if (part_.stored && part_.stored->is_plain() && part_.stored->element() == element) {
       return part_.stored->read_elements(begin, end, bytes_.data());
     }
-    floats_.resize(static_cast<size_t>(count));
+    floats_.resize(as_size(count));
     TRY(read_rows(part_, cut_.whole, begin, end, floats_.data()));
     convert_elements(floats_.data(), DType::kF32, bytes_.data(), element, count);
     return {};
   }
 
   Status make(int64_t begin, int64_t end) {
-    auto groups = static_cast<size_t>((end - begin) * (cut_.whole / cut_.group));
+    auto groups = as_size((end - begin) * (cut_.whole / cut_.group));
     scales_.resize(groups);
     zeros_.resize(groups);
     QuantisedRows to{reinterpret_cast<uint8_t*>(bytes_.data()), scales_.data(), zeros_.data()};
     if (matrix_.format->blocks != nullptr) {
-      auto levels = static_cast<size_t>((end - begin) * (cut_.whole / kLevelColumns));
+      auto levels = as_size((end - begin) * (cut_.whole / kLevelColumns));
       mins_.resize(groups);
       levels_.resize(levels);
       min_levels_.resize(levels);
@@ -220,7 +221,7 @@ class RowPacker {
     std::vector<uint8_t> zeros;
     for (int64_t r = lead; r < lead + rows; ++r) {
       for (int64_t c = cut_.begin; c < cut_.begin + cut_.count; c += matrix_.group) {
-        auto from = static_cast<size_t>(r * (cut_.whole / cut_.group) + c / cut_.group);
+        auto from = as_size(r * (cut_.whole / cut_.group) + c / cut_.group);
         scales.push_back(scales_[from]);
         zeros.push_back(zeros_[from]);
       }
@@ -303,7 +304,7 @@ Status make_codes(const MatrixSource& part, const MatrixForm& form, int64_t colu
     return {};
   }
   CHECK(form.format->quantise != nullptr, "{} to {}", part.name, form.format->name);
-  rows.resize(static_cast<size_t>((end - begin) * columns));
+  rows.resize(as_size((end - begin) * columns));
   TRY(read_rows(part, columns, begin, end, rows.data()));
   TRY(check_finite(part, rows.data(), (end - begin) * columns));
   form.format->quantise(rows.data(), {.rows = end - begin, .columns = columns, .group = form.group},

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -74,7 +76,7 @@ void random_codes(std::string_view name, int64_t begin, int64_t count, const Ran
     uint8_t bytes[kWordBytes];
     std::memcpy(bytes, &word, kWordBytes);
     int64_t some = std::min(kWordBytes - skipped, end - at);
-    std::memcpy(to + (at - begin), bytes + skipped, static_cast<size_t>(some));
+    std::memcpy(to + (at - begin), bytes + skipped, as_size(some));
     at += some;
   }
 }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -36,20 +37,20 @@ Status StackedSource::split(const TensorInfo& whole, std::string_view scope,
                    shape.transposed ? ", transposed," : "");
   }
   size_t element = dtype_bytes(whole.dtype);
-  auto rows = static_cast<size_t>(shape.rows);
-  auto columns = static_cast<size_t>(std::max<int64_t>(shape.columns, 1));
+  auto rows = as_size(shape.rows);
+  auto columns = as_size(std::max<int64_t>(shape.columns, 1));
   for (int64_t i = 0; i < shape.count; ++i) {
     View view{.info = whole, .whole = &whole, .columns = static_cast<int64_t>(columns)};
     view.element_bytes = element;
     view.row_stride = element * (shape.transposed ? 1 : columns);
     view.column_stride = element * (shape.transposed ? rows : 1);
-    view.first_byte = static_cast<size_t>(i) * rows * columns * element +
-                      static_cast<size_t>(part.first_row) * view.row_stride;
-    view.row_stride *= static_cast<size_t>(part.row_step);
+    view.first_byte =
+        as_size(i) * rows * columns * element + as_size(part.first_row) * view.row_stride;
+    view.row_stride *= as_size(part.row_step);
     view.info.name = fmt::format("{}.{}.{}", scope, i, part.leaf);
     view.info.shape = {part.rows};
     if (shape.columns > 0) view.info.shape.push_back(shape.columns);
-    view.info.bytes = whole.bytes.first(static_cast<size_t>(part.rows) * columns * element);
+    view.info.bytes = whole.bytes.first(as_size(part.rows) * columns * element);
     std::string name = view.info.name;
     views_.insert_or_assign(std::move(name), std::move(view));
   }
@@ -74,7 +75,7 @@ const MappedFile* StackedSource::file_of(const TensorInfo& tensor) const {
 Status StackedSource::read(const TensorInfo& tensor, size_t offset, std::span<std::byte> to) const {
   const View* view = view_of(tensor);
   if (view == nullptr) return whole_->read(tensor, offset, to);
-  size_t row_bytes = static_cast<size_t>(view->columns) * view->element_bytes;
+  size_t row_bytes = as_size(view->columns) * view->element_bytes;
   CHECK(offset % row_bytes == 0 && to.size() % row_bytes == 0, "{}: {} bytes from {}", tensor.name,
         to.size(), offset);
   if (to.empty()) return {};
@@ -85,7 +86,7 @@ Status StackedSource::read(const TensorInfo& tensor, size_t offset, std::span<st
 
 // Rows are contiguous, with other rows between them.
 Status StackedSource::read_rows(const View& view, size_t begin, size_t end, std::byte* to) const {
-  size_t row_bytes = static_cast<size_t>(view.columns) * view.element_bytes;
+  size_t row_bytes = as_size(view.columns) * view.element_bytes;
   size_t first = view.first_byte + begin * view.row_stride, rows = end - begin;
   if (view.row_stride == row_bytes) {
     return whole_->read(*view.whole, first, {to, rows * row_bytes});
@@ -102,7 +103,7 @@ Status StackedSource::read_rows(const View& view, size_t begin, size_t end, std:
 Status StackedSource::read_columns(const View& view, size_t begin, size_t end,
                                    std::byte* to) const {
   size_t rows = end - begin, element = view.element_bytes;
-  auto columns = static_cast<size_t>(view.columns);
+  auto columns = as_size(view.columns);
   std::vector<std::byte> run((rows - 1) * view.row_stride + element);
   for (size_t c = 0; c < columns; ++c) {
     size_t first = view.first_byte + begin * view.row_stride + c * view.column_stride;

@@ -6,6 +6,7 @@
 
 #include "base/divide.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "weights/convert.h"
 #include "weights/shape_text.h"
 #include "weights/stored_matrix.h"
@@ -263,7 +264,7 @@ class StoredFinder {
   // Reads the group of every column; kept only if groups are out of order.
   Status read_column_groups(const TensorInfo* index) {
     TRY(expect(index, {columns_}, {DType::kI32}));
-    std::vector<int32_t> groups(static_cast<size_t>(columns_));
+    std::vector<int32_t> groups(as_size(columns_));
     TRY(source_.read(*index, 0, std::as_writable_bytes(std::span(groups))));
     bool in_order = true;
     for (int64_t c = 0; c < columns_; ++c) {

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "weights/convert.h"
 #include "weights/files/gguf_blocks.h"
 
@@ -136,7 +137,7 @@ Status StoredMatrix::load() {
 Status StoredMatrix::load_scales() {
   std::vector<std::byte> raw = TRY(read_whole(*source_, *scales_.tensor));
   int64_t count = scales_.rows * scales_.columns;
-  std::vector<float> values(static_cast<size_t>(count));
+  std::vector<float> values(as_size(count));
   scales_as_f32(raw.data(), scales_.tensor->dtype, count, values.data());
   for (int64_t i = 0; i < count; ++i) {
     if (std::isfinite(values[i])) continue;
@@ -179,7 +180,7 @@ Status StoredMatrix::check_symmetric_words(const std::vector<std::byte>& raw) co
   auto middle = static_cast<uint32_t>(middle_of(type_));
   uint32_t ones = type_ == CodeType::kUint4 ? 0x11111111u : 0x01010101u;
   for (size_t i = 0; i < raw.size() / 4; ++i) {
-    uint32_t word = word_at(raw, static_cast<int64_t>(i));
+    uint32_t word = word_at(raw, i);
     if (word == middle * ones || word == (middle - 1) * ones) continue;
     return corrupt("{}: word {} is {:#x}, but \"sym\": true requires every zero point to be {}",
                    zeros_->name, i, word, middle);
@@ -191,7 +192,7 @@ Status StoredMatrix::load_packed_zeros(const std::vector<std::byte>& raw) {
   int bits = type_ == CodeType::kUint4 ? 4 : 8;
   int64_t per_word = 32 / bits;
   uint32_t mask = (1u << bits) - 1;
-  zero_values_.resize(static_cast<size_t>(scales_.rows * scales_.columns));
+  zero_values_.resize(as_size(scales_.rows * scales_.columns));
   for (int64_t r = 0; r < scales_.rows; ++r) {
     for (int64_t g = 0; g < scales_.columns; ++g) {
       // compressed-tensors packs rows of [rows, groups], the others rows of [groups, rows].
@@ -218,19 +219,18 @@ int StoredMatrix::zero_at(int64_t row, int64_t grid_column) const {
 
 Status StoredMatrix::read_elements(int64_t begin, int64_t end, std::byte* to) const {
   CHECK(is_plain(), "{}", name_);
-  size_t row_bytes = static_cast<size_t>(columns_) * dtype_bytes(codes_->dtype);
-  return source_->read(*codes_, static_cast<size_t>(begin) * row_bytes,
-                       {to, static_cast<size_t>(end - begin) * row_bytes});
+  size_t row_bytes = as_size(columns_) * dtype_bytes(codes_->dtype);
+  return source_->read(*codes_, as_size(begin) * row_bytes, {to, as_size(end - begin) * row_bytes});
 }
 
 Status StoredMatrix::unpack_codes(int64_t begin, int64_t end, uint8_t* codes) const {
   switch (layout_) {
     case CodeLayout::kBytes: {
-      auto stride = static_cast<int64_t>(codes_->bytes.size()) / rows_;
-      std::vector<std::byte> raw(static_cast<size_t>((end - begin) * stride));
-      TRY(source_->read(*codes_, static_cast<size_t>(begin * stride), raw));
+      auto stride = std::ssize(codes_->bytes) / rows_;
+      std::vector<std::byte> raw(as_size((end - begin) * stride));
+      TRY(source_->read(*codes_, as_size(begin * stride), raw));
       for (int64_t r = 0; r < end - begin; ++r) {
-        std::memcpy(codes + r * columns_, raw.data() + r * stride, static_cast<size_t>(columns_));
+        std::memcpy(codes + r * columns_, raw.data() + r * stride, as_size(columns_));
       }
       break;
     }
@@ -259,10 +259,9 @@ Status StoredMatrix::check_codes(int64_t begin, const uint8_t* codes, int64_t co
 }
 
 Status StoredMatrix::unpack_nibbles(int64_t begin, int64_t end, uint8_t* codes) const {
-  auto stride = static_cast<int64_t>(codes_->bytes.size()) / rows_;
-  std::vector<uint8_t> raw(static_cast<size_t>((end - begin) * stride));
-  TRY(source_->read(*codes_, static_cast<size_t>(begin * stride),
-                    std::as_writable_bytes(std::span(raw))));
+  auto stride = std::ssize(codes_->bytes) / rows_;
+  std::vector<uint8_t> raw(as_size((end - begin) * stride));
+  TRY(source_->read(*codes_, as_size(begin * stride), std::as_writable_bytes(std::span(raw))));
   for (int64_t r = 0; r < end - begin; ++r) {
     const uint8_t* from = raw.data() + r * stride;
     uint8_t* to = codes + r * columns_;
@@ -321,14 +320,13 @@ Status StoredMatrix::read_codes(int64_t begin, int64_t end, int64_t group,
 
 Status StoredMatrix::read_floats(int64_t begin, int64_t end, float* to) const {
   if (is_plain()) {
-    std::vector<std::byte> raw(static_cast<size_t>((end - begin) * columns_) *
-                               dtype_bytes(codes_->dtype));
+    std::vector<std::byte> raw(as_size((end - begin) * columns_) * dtype_bytes(codes_->dtype));
     TRY(read_elements(begin, end, raw.data()));
     convert_elements(raw.data(), codes_->dtype, to, DType::kF32, (end - begin) * columns_);
     return {};
   }
   if (layout_ == CodeLayout::kBlocks) return read_block_floats(*source_, *codes_, begin, end, to);
-  std::vector<uint8_t> codes(static_cast<size_t>((end - begin) * columns_));
+  std::vector<uint8_t> codes(as_size((end - begin) * columns_));
   TRY(unpack_codes(begin, end, codes.data()));
   std::array<float, 256> values = code_values(type_);
   for (int64_t r = begin; r < end; ++r) {
@@ -343,7 +341,7 @@ Status StoredMatrix::read_floats(int64_t begin, int64_t end, float* to) const {
       decode(c, std::min(columns_, c + scales_.column_block), c / scales_.column_block);
     }
     for (size_t c = 0; c < column_groups_.size(); ++c) {
-      decode(static_cast<int64_t>(c), static_cast<int64_t>(c) + 1, column_groups_[c]);
+      decode(c, c + 1, column_groups_[c]);
     }
   }
   return {};

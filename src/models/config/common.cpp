@@ -46,7 +46,7 @@ DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
   c.vocabulary = read_count(config, "vocab_size", defaults.vocabulary, kVocabularyMax);
   c.hidden = config.integer("hidden_size", 1, kWidthMax);
   c.layers = config.integer(defaults.layers_key, 1, kLayersMax);
-  c.eps = static_cast<float>(config.number_or(defaults.eps_key, defaults.eps, 1e-12, 1));
+  c.eps = config.number_or(defaults.eps_key, defaults.eps, 1e-12, 1);
   c.scope = scope_of_language(b, defaults);
   c.embedding = defaults.embedding;
   c.tied = read_tied(config, b, c, defaults.tied);

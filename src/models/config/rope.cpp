@@ -63,7 +63,7 @@ void read_yarn(const ConfigFile& p, double context_tokens, RopeConfig& rope) {
 // `alpha` (Hunyuan) theta is scaled by a constant and the other keys have no effect.
 void read_dynamic(const ConfigFile& p, RopeConfig& rope) {
   double alpha = p.number_or("alpha", 0, 0, kFactorMax);
-  auto dim = static_cast<double>(rope.rotary_dim);
+  double dim = rope.rotary_dim;
   if (alpha > 0 && dim > 2) rope.theta *= std::pow(alpha, dim / (dim - 2));
   p.ignore({"factor"});
   if (alpha > 0) {
@@ -103,7 +103,7 @@ RopeConfig read_parameters(const ConfigFile& p, int64_t context_tokens, bool out
   } else if (type == "llama3") {
     read_llama3(p, rope);
   } else if (type == "yarn") {
-    read_yarn(p, static_cast<double>(context_tokens), rope);
+    read_yarn(p, context_tokens, rope);
   } else if (type == "dynamic") {
     read_dynamic(p, rope);
   } else if (type == "proportional") {
@@ -154,7 +154,7 @@ RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t conte
   double theta = config.number_or("rope_theta", theta_default, kThetaMin, kThetaMax);
   RopeConfig rope{.rotary_dim = rotary_dim, .theta = theta};
   rope.original_context_tokens =
-      config.number_or(kOriginal, static_cast<double>(context_tokens), 1, kOriginalContextMax);
+      config.number_or(kOriginal, context_tokens, 1, kOriginalContextMax);
   bool outer_original = config.has(kOriginal);
 
   std::vector<std::string> types = p.keys();
@@ -179,7 +179,7 @@ RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t conte
 RopeConfig read_rope_of_type(const ConfigFile& config, std::string_view type, int64_t rotary_dim,
                              int64_t context_tokens, double theta_default) {
   RopeConfig rope{.rotary_dim = rotary_dim, .theta = theta_default};
-  rope.original_context_tokens = static_cast<double>(context_tokens);
+  rope.original_context_tokens = context_tokens;
   ConfigFile p = rope_object(config);
   if (p.is_object("full_attention") || p.is_object("sliding_attention")) {
     p.only_keys({"full_attention", "sliding_attention"});

@@ -63,7 +63,7 @@ class MoeReader {
                   .normalise = flag(kNormalise, d.normalise)};
     if (d.groups) read_groups(*d.groups, r);
     if (d.scale) {
-      r.scale = static_cast<float>(config_.number_or(config_.name_of(kScale), *d.scale, 1e-6, 1e6));
+      r.scale = config_.number_or(config_.name_of(kScale), *d.scale, 1e-6, 1e6);
     }
     if (d.identity_experts) {
       r.identity_experts = config_.integer_or(config_.name_of(kIdentityExperts), 0, 0, kExpertsMax);

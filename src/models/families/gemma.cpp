@@ -17,7 +17,7 @@ GqaDecoderConfig read_gemma(const ConfigFile& config, const Builder& b,
   defaults.gelu = defaults.tied = true;
   GqaDecoderConfig c = read_gqa_decoder(config, b, defaults);
   c.decoder().norm_weight = c.attention.norm_weight = NormWeight::kLessOne;
-  c.decoder().embedding_scale = std::sqrt(static_cast<float>(c.decoder().hidden));
+  c.decoder().embedding_scale = std::sqrt(c.decoder().hidden);
   c.style.norms = {.mixer = {.in = "input_layernorm", .out = "post_attention_layernorm"},
                    .ffn = {.in = "pre_feedforward_layernorm", .out = "post_feedforward_layernorm"}};
   c.attention.qkv_bias = c.attention.output_bias = config.flag_or("attention_bias", false);
@@ -30,7 +30,7 @@ GqaDecoderConfig read_gemma(const ConfigFile& config, const Builder& b,
 // A cap of null or 0 disables it.
 float read_cap(const ConfigFile& config, std::string_view key, double absent) {
   double fallback = config.is_null(key) ? 0 : absent;
-  return static_cast<float>(config.number_or(key, fallback, 0, 1e6));
+  return config.number_or(key, fallback, 0, 1e6);
 }
 
 }  // namespace

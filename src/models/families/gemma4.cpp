@@ -90,8 +90,8 @@ Gemma4Config read_gemma4(const ConfigFile& config, const Builder& b) {
                                .tied = true,
                                .local_theta_key = "rope_local_base_freq"});
   DecoderConfig& decoder = c.common.decoder();
-  decoder.embedding_scale = std::sqrt(static_cast<float>(decoder.hidden));
-  decoder.logit_cap = static_cast<float>(config.number_or("final_logit_softcapping", 0, 0, 1e6));
+  decoder.embedding_scale = std::sqrt(decoder.hidden);
+  decoder.logit_cap = config.number_or("final_logit_softcapping", 0, 0, 1e6);
   LayerInputsConfig& inputs = c.common.style.inputs;
   inputs = {.vocabulary = config.integer_or("vocab_size_per_layer_input", 262144, 1, 1 << 24),
             .hidden = decoder.hidden,

@@ -10,9 +10,9 @@ Result<std::unique_ptr<Model>> load_granite(const ConfigFile& config, Builder b)
   c.sparse.bias = config.flag_or("mlp_bias", false);
   auto factor = [&config](std::string_view key) { return config.number_or(key, 1, 1e-6, 1e6); };
   c.attention.scale = factor("attention_multiplier");
-  c.style.residual_scale = static_cast<float>(factor("residual_multiplier"));
-  c.decoder().embedding_scale = static_cast<float>(factor("embedding_multiplier"));
-  c.decoder().logit_scale = static_cast<float>(1 / factor("logits_scaling"));
+  c.style.residual_scale = factor("residual_multiplier");
+  c.decoder().embedding_scale = factor("embedding_multiplier");
+  c.decoder().logit_scale = 1 / factor("logits_scaling");
   return make_gqa_decoder(config, b, c);
 }
 

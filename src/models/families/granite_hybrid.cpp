@@ -79,9 +79,9 @@ Result<std::unique_ptr<Model>> load_granite_hybrid(const ConfigFile& config, Bui
   DecoderConfig& decoder = c.sparse.decoder;
   decoder = read_decoder(config, b);
   auto factor = [&config](std::string_view key) { return config.number_or(key, 1, 1e-6, 1e6); };
-  decoder.embedding_scale = static_cast<float>(factor("embedding_multiplier"));
-  decoder.logit_scale = static_cast<float>(1 / factor("logits_scaling"));
-  c.style.residual_scale = static_cast<float>(factor("residual_multiplier"));
+  decoder.embedding_scale = factor("embedding_multiplier");
+  decoder.logit_scale = 1 / factor("logits_scaling");
+  c.style.residual_scale = factor("residual_multiplier");
 
   GqaConfig attention = read_gqa(config, decoder, {});
   attention.qkv_bias = attention.output_bias = config.flag_or("attention_bias", false);

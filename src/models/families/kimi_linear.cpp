@@ -55,7 +55,7 @@ KdaConfig read_kda(const ConfigFile& config, const ConfigFile& linear,
   kda.head_dim = keys.file.integer(keys.head_dim, 1, kHeadDimMax);
   kda.taps = keys.file.integer_or(keys.taps, 4, 2, 64);
   std::optional<double> bound = linear.maybe_number("gate_lower_bound", -1e3, -1e-6);
-  if (bound) kda.lower_bound = static_cast<float>(*bound);
+  if (bound) kda.lower_bound = *bound;
   linear.only("use_full_rank_gate", {false});
   linear.only("kda_layer_index_base", {1});
   return kda;

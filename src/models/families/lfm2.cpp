@@ -32,7 +32,7 @@ int64_t read_intermediate(const ConfigFile& config) {
   double factor = config.number_or("block_ffn_dim_multiplier", 1, 1e-3, 1e3);
   int64_t multiple = config.integer_or("block_multiple_of", 256, 1, kWidthMax);
   if (!config.flag_or("block_auto_adjust_ff_dim", true)) return width;
-  width = static_cast<int64_t>(factor * static_cast<double>(2 * width / 3));
+  width = static_cast<int64_t>(factor * (2 * width / 3));
   return std::max<int64_t>(divide_up(width, multiple), 1) * multiple;
 }
 

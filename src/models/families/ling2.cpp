@@ -19,7 +19,7 @@ Result<std::unique_ptr<Model>> load_ling2(const ConfigFile& config, Builder b) {
                      .k_norm = "key_layernorm"};
   config.only("use_qk_norm", {true});
   double part = read_partial_rotary_factor(config);
-  auto rotary_dim = static_cast<int64_t>(static_cast<double>(attention.head_dim) * part);
+  auto rotary_dim = static_cast<int64_t>(attention.head_dim * part);
   config.expect(
       rotary_dim >= 2 && rotary_dim % 2 == 0,
       "partial_rotary_factor {} gives a rotary dimension of {}; it must be even, 2 or more", part,

@@ -18,7 +18,7 @@ Result<std::unique_ptr<Model>> load_ling2_5(const ConfigFile& config, Builder b)
                 l.norm_groups, l.heads * l.head_dim);
   // Lightning attention and MLA share one rotation.
   double part = read_partial_rotary_factor(config);
-  auto rotary_dim = static_cast<int64_t>(part * static_cast<double>(l.head_dim));
+  auto rotary_dim = static_cast<int64_t>(part * l.head_dim);
   config.expect(rotary_dim == mla.rope_dim,
                 "the rotary dimension is {} of a head's {}, but qk_rope_head_dim is {}", rotary_dim,
                 l.head_dim, mla.rope_dim);

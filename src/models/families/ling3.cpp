@@ -27,7 +27,7 @@ KdaConfig read_kda(const ConfigFile& config, const HybridConfig& c) {
                                4, 2, 64);
   kda.low_rank_gates = !config.flag_or("no_kda_lora", true);
   double bound = config.number_or("kda_lower_bound", -5, -1e3, -1e-6);
-  if (config.flag_or("kda_safe_gate", true)) kda.lower_bound = static_cast<float>(bound);
+  if (config.flag_or("kda_safe_gate", true)) kda.lower_bound = bound;
   // KDA always has SiLU after the convolution, L2-normalised keys and a norm per head.
   config.ignore({"linear_silu", "group_norm_size"});
   config.only("use_qk_norm", {true});

@@ -65,7 +65,7 @@ class LongcatLayer {
 double scale_correction(const ConfigFile& config, std::string_view flag, int64_t hidden,
                         int64_t rank) {
   if (!config.flag_or(flag, true) || rank == 0) return 1;
-  return std::sqrt(static_cast<double>(hidden) / static_cast<double>(rank));
+  return std::sqrt(static_cast<double>(hidden) / rank);
 }
 
 MoeConfig read_shortcut_moe(const ConfigFile& config, int64_t hidden) {

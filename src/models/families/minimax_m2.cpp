@@ -9,12 +9,11 @@ namespace banyan {
 Result<std::unique_ptr<Model>> load_minimax_m2(const ConfigFile& config, Builder b) {
   int64_t head_dim = config.integer_or("head_dim", 128, 2, kHeadDimMax);
   int64_t rotary = config.integer_or("rotary_dim", head_dim, 2, head_dim);
-  GqaDecoderConfig c =
-      read_gqa_decoder(config, b,
-                       {.attention = {.kv_heads = 8, .head_dim = 128},
-                        .context_tokens = 196608,
-                        .theta = 5e6,
-                        .partial = static_cast<double>(rotary) / static_cast<double>(head_dim)});
+  GqaDecoderConfig c = read_gqa_decoder(config, b,
+                                        {.attention = {.kv_heads = 8, .head_dim = 128},
+                                         .context_tokens = 196608,
+                                         .theta = 5e6,
+                                         .partial = static_cast<double>(rotary) / head_dim});
   c.attention.row_norms = true;
   config.only("use_qk_norm", {true});
   config.only("qk_norm_type", {"per_layer"});

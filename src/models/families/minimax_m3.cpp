@@ -99,7 +99,7 @@ void read_clamped_experts(const ConfigFile& config, GqaDecoderConfig& c) {
 Result<std::unique_ptr<Model>> load_minimax_m3(const ConfigFile& config, Builder b) {
   int64_t head_dim = config.integer_or("head_dim", 128, 2, kHeadDimMax);
   int64_t rotary = config.integer_or("rotary_dim", head_dim / 2, 2, head_dim);
-  double partial = static_cast<double>(rotary) / static_cast<double>(head_dim);
+  double partial = static_cast<double>(rotary) / head_dim;
   GqaDecoderConfig c = read_gqa_decoder(config, b,
                                         {.attention = {.kv_heads = 4, .head_dim = 128},
                                          .context_tokens = 524288,

@@ -18,8 +18,8 @@ Result<std::unique_ptr<Model>> load_mistral4(const ConfigFile& config, Builder b
   MlaConfig attention = read_mla(config, b, c.decoder);
   attention.query_scale = {c.decoder.rope.query_beta, c.decoder.rope.original_context_tokens};
   // partial_rotary_factor repeats the rotary fraction; check that it agrees.
-  double head_dim = static_cast<double>(attention.nope_dim + attention.rope_dim);
-  double part = static_cast<double>(rope_dim) / head_dim;
+  double head_dim = attention.nope_dim + attention.rope_dim;
+  double part = rope_dim / head_dim;
   config.expect(read_partial_rotary_factor(config, part) == part,
                 "partial_rotary_factor should be {}, since qk_rope_head_dim is {}", part, rope_dim);
 

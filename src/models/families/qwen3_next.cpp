@@ -30,7 +30,7 @@ GqaConfig read_attention(const ConfigFile& config, SparseConfig& c, int64_t kv_h
   attention.head_norms = attention.gated = true;
   attention.norm_weight = c.decoder.norm_weight;
   double part = read_partial_rotary_factor(config, 0.25);
-  auto rotary_dim = static_cast<int64_t>(part * static_cast<double>(attention.head_dim));
+  auto rotary_dim = static_cast<int64_t>(part * attention.head_dim);
   config.expect(rotary_dim >= 2 && rotary_dim % 2 == 0,
                 "the rotary dimension {} of a head's {} must be even, 2 or more", rotary_dim,
                 attention.head_dim);

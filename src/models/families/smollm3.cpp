@@ -13,8 +13,7 @@ Result<std::unique_ptr<Model>> load_smollm3(const ConfigFile& config, Builder b)
   config.expect(turns.empty() || turns.size() == c.layers.size(),
                 "no_rope_layers has {} entries for {} layers", turns.size(), c.layers.size());
   for (size_t i = 0; i < c.layers.size(); ++i) {
-    c.layers[i].rotary =
-        i < turns.size() ? turns[i] == 1 : (static_cast<int64_t>(i) + 1) % every != 0;
+    c.layers[i].rotary = i < turns.size() ? turns[i] == 1 : (i + 1) % every != 0;
   }
   config.ignore({"max_window_layers"});  // a leftover of Qwen's config
   bool slides = config.flag_or("use_sliding_window", false);

@@ -10,6 +10,7 @@
 #include "base/checked_math.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -32,7 +33,7 @@ Status close_file(std::FILE* file, const std::string& path) {
 int64_t OutputTensor::bytes() const {
   std::optional<int64_t> elements = checked_elements(shape);
   CHECK(elements.has_value(), "{}", name);
-  return *elements * static_cast<int64_t>(dtype_bytes(dtype));
+  return *elements * dtype_bytes(dtype);
 }
 
 CheckpointWriter::CheckpointWriter(std::string folder, std::vector<OutputTensor> tensors,
@@ -103,10 +104,10 @@ Status CheckpointWriter::write(std::span<const std::byte> bytes) {
       CHECK(shard_ < shards_.size(), "{} bytes too many", bytes.size());
       TRY(begin_shard());
     }
-    auto count = static_cast<size_t>(std::min<int64_t>(shard_left_, std::ssize(bytes)));
+    auto count = as_size(std::min<int64_t>(shard_left_, std::ssize(bytes)));
     TRY(put(bytes.data(), count));
     bytes = bytes.subspan(count);
-    shard_left_ -= static_cast<int64_t>(count);
+    shard_left_ -= count;
     if (shard_left_ == 0) TRY(end_shard());
   }
   return {};

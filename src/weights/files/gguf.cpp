@@ -13,6 +13,7 @@
 #include "base/checked_math.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/signed.h"
 #include "weights/convert.h"
 #include "weights/files/gguf_blocks.h"
 
@@ -85,7 +86,7 @@ class GgufReader {
     for (uint32_t i = 0; i < rank; ++i) {
       auto extent = TRY(cursor_->number<uint64_t>("dimension"));
       if (extent < 1 || extent > kRowsMax) return corrupt("{}: a dimension of {}", where, extent);
-      tensor.shape.insert(tensor.shape.begin(), static_cast<int64_t>(extent));
+      tensor.shape.insert(tensor.shape.begin(), extent);
     }
     auto id = TRY(cursor_->number<uint32_t>("tensor type"));
     auto type = std::ranges::find(kTensorTypes, id, &TensorType::id);
@@ -106,7 +107,7 @@ class GgufReader {
   static Result<uint64_t> size_of(const TensorInfo& tensor, std::string_view where) {
     BlockShape block = {1, 0};
     if (tensor.blocks == BlockFormat::kNone) {
-      block.bytes = static_cast<int64_t>(dtype_bytes(tensor.dtype));
+      block.bytes = dtype_bytes(tensor.dtype);
     } else {
       block = block_shape(tensor.blocks);
     }
@@ -120,7 +121,7 @@ class GgufReader {
   }
 
   Status place_tensors() {
-    auto alignment = static_cast<uint64_t>(alignment_);
+    uint64_t alignment = alignment_;
     uint64_t begin = (cursor_->at() + alignment - 1) / alignment * alignment;
     uint64_t size = begin <= file_.size() ? file_.size() - begin : 0;
     for (size_t i = 0; i < header_.tensors.size(); ++i) {
@@ -291,7 +292,7 @@ void GgufFile::name_prediction(std::string& name) const {
   int64_t layer = -1;
   auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
   if (error != std::errc() || layer < layers_ || !rest.ends_with(".weight")) return;
-  rest.remove_prefix(static_cast<size_t>(end - rest.data()));  // ".<module>.weight"
+  rest.remove_prefix(as_size(end - rest.data()));  // ".<module>.weight"
   for (const GgufName& around : kAround) {
     if (rest != fmt::format(".{}.weight", around.theirs)) continue;
     name = fmt::format("mtp.{}.weight", around.ours);
@@ -311,12 +312,12 @@ Status GgufFile::add_experts(const TensorInfo& tensor, size_t map) {
   if (experts > (int64_t{1} << 16)) {
     return corrupt("{}: {} is of {} experts", pairs_.path(), quote(tensor.name), experts);
   }
-  size_t bytes = tensor.bytes.size() / static_cast<size_t>(experts);
+  size_t bytes = tensor.bytes.size() / as_size(experts);
   for (int64_t e = 0; e < experts; ++e) {
     Entry entry{.tensor = tensor, .map = map};
     entry.tensor.name.replace(at, 1, std::to_string(e));
     entry.tensor.shape.erase(entry.tensor.shape.begin());
-    entry.tensor.bytes = tensor.bytes.subspan(static_cast<size_t>(e) * bytes, bytes);
+    entry.tensor.bytes = tensor.bytes.subspan(as_size(e) * bytes, bytes);
     entries_.push_back(std::move(entry));
   }
   return {};
@@ -354,7 +355,7 @@ Result<GgufFile::Entry> GgufFile::joined_latents(const Entry& keys) const {
   entry.tensor.blocks = BlockFormat::kNone;
   entry.tensor.shape = {*rows, k[1]};
   entry.tensor.bytes = {keys.tensor.bytes.data(),
-                        static_cast<size_t>(*count) * dtype_bytes(entry.tensor.dtype)};
+                        as_size(*count) * dtype_bytes(entry.tensor.dtype)};
   return entry;
 }
 
@@ -365,9 +366,9 @@ Status GgufFile::read_floats(const Entry& entry, int64_t begin, int64_t end, flo
   if (flat.blocks != BlockFormat::kNone) {
     return read_block_floats(*this, entry.tensor, begin, end, to);
   }
-  size_t row_bytes = static_cast<size_t>(columns) * dtype_bytes(flat.dtype);
-  std::vector<std::byte> raw(static_cast<size_t>(end - begin) * row_bytes);
-  TRY(read_bytes(entry, static_cast<size_t>(begin) * row_bytes, raw));
+  size_t row_bytes = as_size(columns) * dtype_bytes(flat.dtype);
+  std::vector<std::byte> raw(as_size(end - begin) * row_bytes);
+  TRY(read_bytes(entry, as_size(begin) * row_bytes, raw));
   convert_elements(raw.data(), flat.dtype, to, DType::kF32, (end - begin) * columns);
   return {};
 }
@@ -378,15 +379,15 @@ Status GgufFile::read_joined(const Entry& entry, size_t offset, std::span<std::b
   const Entry& keys = entry_of(*find(with_end(name, kJoinedLatents, kKeysOfLatents)));
   const Entry& values = entry_of(*find(with_end(name, kJoinedLatents, kValuesOfLatents)));
   int64_t rank = keys.tensor.shape[1], nope = keys.tensor.shape[2], wide = values.tensor.shape[1];
-  std::vector<float> turned(static_cast<size_t>(rank * nope));
-  std::vector<float> head(static_cast<size_t>((nope + wide) * rank));
+  std::vector<float> transposed(as_size(rank * nope));
+  std::vector<float> head(as_size((nope + wide) * rank));
   size_t element = dtype_bytes(entry.tensor.dtype);
   std::vector<std::byte> raw(head.size() * element);
   while (!to.empty()) {
-    auto h = static_cast<int64_t>(offset / raw.size());
-    TRY(read_floats(keys, h * rank, (h + 1) * rank, turned.data()));
+    int64_t h = offset / raw.size();
+    TRY(read_floats(keys, h * rank, (h + 1) * rank, transposed.data()));
     for (int64_t row = 0; row < nope; ++row) {
-      for (int64_t c = 0; c < rank; ++c) head[row * rank + c] = turned[c * nope + row];
+      for (int64_t c = 0; c < rank; ++c) head[row * rank + c] = transposed[c * nope + row];
     }
     TRY(read_floats(values, h * wide, (h + 1) * wide, head.data() + nope * rank));
     convert_elements(head.data(), DType::kF32, raw.data(), entry.tensor.dtype, std::ssize(head));
@@ -402,7 +403,7 @@ Status GgufFile::read_rope_factors(const TensorInfo& tensor, size_t map) {
   if (tensor.dtype != DType::kF32 || tensor.shape.size() != 1 || tensor.shape[0] > 4096) {
     return corrupt("{}: {} is not a list of f32", pairs_.path(), tensor.name);
   }
-  rope_factors_.resize(static_cast<size_t>(tensor.shape[0]));
+  rope_factors_.resize(as_size(tensor.shape[0]));
   return read_bytes({.tensor = tensor, .map = map}, 0,
                     std::as_writable_bytes(std::span(rope_factors_)));
 }
@@ -445,7 +446,7 @@ Status GgufFile::read_stored(const Entry& entry, size_t offset, std::span<std::b
 
 Status GgufFile::read_bytes(const Entry& entry, size_t offset, std::span<std::byte> to) const {
   const MappedFile& map = maps_[entry.map];
-  auto begin = static_cast<size_t>(entry.tensor.bytes.data() - map.bytes().data());
+  auto begin = as_size(entry.tensor.bytes.data() - map.bytes().data());
   return map.read(begin + offset, to);
 }
 
@@ -460,11 +461,10 @@ Status GgufFile::read_changed(const Entry& entry, size_t offset, std::span<std::
 }
 
 Status GgufFile::read_swapped(const Entry& entry, size_t offset, std::span<std::byte> to) const {
-  auto rows = static_cast<size_t>(entry.tensor.shape[0]);
-  size_t row_bytes = entry.tensor.bytes.size() / rows;
+  size_t row_bytes = entry.tensor.bytes.size() / as_size(entry.tensor.shape[0]);
   while (!to.empty()) {
-    size_t row = offset / row_bytes, within = offset % row_bytes;
-    auto stored = static_cast<size_t>(entry.swap.stored(static_cast<int64_t>(row)));
+    int64_t row = offset / row_bytes;
+    size_t stored = as_size(entry.swap.stored(row)), within = offset % row_bytes;
     size_t bytes = std::min(to.size(), row_bytes - within);
     TRY(read_bytes(entry, stored * row_bytes + within, to.first(bytes)));
     to = to.subspan(bytes);

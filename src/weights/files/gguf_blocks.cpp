@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "quant/formats.h"
 #include "tensor/float_types.h"
 
@@ -209,8 +210,8 @@ Status for_blocks(const WeightSource& source, const TensorInfo& tensor, int64_t 
                   const Body& body) {
   BlockShape shape = block_shape(tensor.blocks);
   int64_t blocks = tensor.shape.back() / shape.numbers;  // per row
-  std::vector<uint8_t> raw(static_cast<size_t>((end - begin) * blocks * shape.bytes));
-  TRY(source.read(tensor, static_cast<size_t>(begin * blocks * shape.bytes),
+  std::vector<uint8_t> raw(as_size((end - begin) * blocks * shape.bytes));
+  TRY(source.read(tensor, as_size(begin * blocks * shape.bytes),
                   std::as_writable_bytes(std::span(raw))));
   for (int64_t i = 0; i < (end - begin) * blocks; ++i) {
     if (!body(i, raw.data() + i * shape.bytes)) {
@@ -257,10 +258,10 @@ Status read_block_floats(const WeightSource& source, const TensorInfo& tensor, i
   const BlockForm* form = format_named(format.exact)->blocks;
   RowsShape shape = {
       .rows = end - begin, .columns = tensor.shape.back(), .group = format.shape.numbers};
-  auto count = static_cast<size_t>(shape.rows * shape.columns);
+  auto count = as_size(shape.rows * shape.columns);
   std::vector<uint8_t> codes(count), min_levels(count / kLevelColumns);
   std::vector<int8_t> levels(count / kLevelColumns);
-  std::vector<float> scales(count / static_cast<size_t>(shape.group)), mins(scales.size());
+  std::vector<float> scales(count / as_size(shape.group)), mins(scales.size());
   QuantisedRows rows = {.codes = codes.data(),
                         .scales = scales.data(),
                         .mins = mins.data(),

@@ -9,6 +9,7 @@
 
 #include "base/json_text.h"
 #include "base/quote.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -27,15 +28,15 @@ struct Llama3Rotation {
   float divisor(double wavelength) const {
     constexpr double kLow = 1;
     if (wavelength < original / high) return 1;
-    if (wavelength > original / kLow || high == kLow) return static_cast<float>(factor);
+    if (wavelength > original / kLow || high == kLow) return factor;
     double smooth = (original / wavelength - kLow) / (high - kLow);
-    return static_cast<float>(1 / ((1 - smooth) / factor + smooth));
+    return 1 / ((1 - smooth) / factor + smooth);
   }
 
   bool gives(std::span<const float> divisors, double theta) const {
     constexpr double kRoundingMax = 1e-4;  // since the converter computes frequencies in f32
     for (size_t i = 0; i < divisors.size(); ++i) {
-      double exponent = static_cast<double>(i) / static_cast<double>(divisors.size());
+      double exponent = static_cast<double>(i) / divisors.size();
       double wavelength = 2 * std::numbers::pi * std::pow(theta, exponent);
       float expected = divisor(wavelength);
       if (!(std::abs(divisors[i] - expected) <= kRoundingMax * expected)) return false;
@@ -199,7 +200,7 @@ void GgufConfig::read_heads() {
   constexpr std::string_view kKey = "attention.head_count_kv";
   std::vector<int64_t> counts = integers(kKey);
   int64_t most = counts.empty() ? heads_ : std::ranges::max(counts);
-  if (std::ssize(counts) > layers_) counts.resize(static_cast<size_t>(layers_));  // prediction
+  if (std::ssize(counts) > layers_) counts.resize(as_size(layers_));  // prediction
   set("num_key_value_heads", most);
   bool recurs = std::ranges::count(counts, 0) > 0;
   expect(!recurs || (!file_.architecture().recurrence.empty() && std::ssize(counts) == layers_),
@@ -228,7 +229,7 @@ void GgufConfig::read_rope() {
   set("rope_theta", theta);
   int64_t rotary = integer("rope.dimension_count", head_dim_);
   if (rotary != head_dim_ && !file_.architecture().latent) {
-    set("partial_rotary_factor", static_cast<double>(rotary) / static_cast<double>(head_dim_));
+    set("partial_rotary_factor", static_cast<double>(rotary) / head_dim_);
   }
   double factor = number("rope.scaling.factor", number("rope.scale_linear", 1));
   ignore("rope.scaling.type");
@@ -283,7 +284,7 @@ void GgufConfig::set_window() {
   expect(std::ssize(sliding) >= layers_,
          "{}: {}attention.sliding_window_pattern has {} entries for {} layers",
          file_.pairs().path(), prefix_, sliding.size(), layers_);
-  sliding.resize(static_cast<size_t>(layers_), 0);
+  sliding.resize(as_size(layers_), 0);
   Json types = Json::array();
   for (int64_t slides : sliding) {
     types.push_back(slides != 0 ? "sliding_attention" : "full_attention");

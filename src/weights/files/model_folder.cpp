@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/gguf.h"
+#include "base/signed.h"
 #include "base/units.h"
 
 namespace banyan {
@@ -16,7 +17,7 @@ std::string describe_file(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   char bytes[64] = {};
   stream.read(bytes, sizeof bytes);
-  std::string_view head(bytes, static_cast<size_t>(stream.gcount()));
+  std::string_view head(bytes, as_size(stream.gcount()));
   std::string parent = std::filesystem::path(path).parent_path().string();
   std::string advice = fmt::format("give its folder, {}", parent.empty() ? "." : parent);
   if (head.starts_with("version https://git-lfs")) {
@@ -34,7 +35,7 @@ std::string describe_file(const std::string& path) {
   std::error_code ignored;
   return fmt::format(
       "a file of {} that is no model; give the folder that has config.json and the weights",
-      format_bytes(static_cast<int64_t>(std::filesystem::file_size(path, ignored))));
+      format_bytes(std::filesystem::file_size(path, ignored)));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/checked_math.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -135,8 +136,8 @@ class HeaderReader {
     if (offsets.size() != 2) {
       return corrupt("{}: data_offsets has {} numbers, not 2", where, offsets.size());
     }
-    auto begin = static_cast<size_t>(offsets[0]);
-    auto end = static_cast<size_t>(offsets[1]);
+    auto begin = as_size(offsets[0]);
+    auto end = as_size(offsets[1]);
     if (begin > end) {
       return corrupt("{}: data_offsets begin at {}, after their end {}", where, begin, end);
     }
@@ -150,13 +151,13 @@ class HeaderReader {
 
   static Status check_size(std::string_view where, const TensorInfo& tensor) {
     std::optional<int64_t> size = checked_elements(tensor.shape);
-    if (size) size = checked_multiply(*size, static_cast<int64_t>(dtype_bytes(tensor.dtype)));
+    if (size) size = checked_multiply<int64_t>(*size, dtype_bytes(tensor.dtype));
     std::string shape = fmt::format("[{}]", fmt::join(tensor.shape, ", "));
     if (!size) {
       return corrupt("{}: the size of shape {} {} overflows", where, shape,
                      dtype_name(tensor.dtype));
     }
-    if (static_cast<size_t>(*size) != tensor.bytes.size()) {
+    if (as_size(*size) != tensor.bytes.size()) {
       return corrupt("{}: shape {} {} takes {} bytes, but data_offsets span {}", where, shape,
                      dtype_name(tensor.dtype), *size, tensor.bytes.size());
     }
@@ -166,9 +167,7 @@ class HeaderReader {
   // In offset order, each tensor must begin at the end of the previous one, and the last must end
   // with the file. This rules out overlaps, holes and trailing bytes.
   Status check_coverage(std::span<const TensorInfo> tensors) const {
-    auto begin = [&](const TensorInfo* t) {
-      return static_cast<size_t>(t->bytes.data() - data_.data());
-    };
+    auto begin = [&](const TensorInfo* t) { return as_size(t->bytes.data() - data_.data()); };
     auto end = [&](const TensorInfo* t) { return begin(t) + t->bytes.size(); };
     std::vector<const TensorInfo*> order;
     for (const TensorInfo& tensor : tensors) order.push_back(&tensor);
@@ -254,7 +253,7 @@ Status SafetensorsFile::read(const TensorInfo& tensor, size_t offset,
                              std::span<std::byte> to) const {
   CHECK(offset <= tensor.bytes.size() && to.size() <= tensor.bytes.size() - offset,
         "tensor {}: {} bytes at {} of {}", tensor.name, to.size(), offset, tensor.bytes.size());
-  auto begin = static_cast<size_t>(tensor.bytes.data() - map_.bytes().data());
+  auto begin = as_size(tensor.bytes.data() - map_.bytes().data());
   return map_.read(begin + offset, to);
 }
 
