@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -35,7 +36,7 @@ Result<OpenFile> open_regular(const std::string& path) {
     ::close(descriptor);
     return io_error("{}: not a regular file", path);
   }
-  return OpenFile{descriptor, static_cast<size_t>(info.st_size)};
+  return OpenFile{descriptor, as_size(info.st_size)};
 }
 
 int64_t nanoseconds(const struct timespec& time) {
@@ -47,7 +48,7 @@ Status write_all(int descriptor, const std::string& path, std::string_view bytes
     ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return io_error("{}: {}", path, std::strerror(errno));
-    bytes.remove_prefix(static_cast<size_t>(count));
+    bytes.remove_prefix(as_size(count));
   }
   return {};
 }
@@ -102,7 +103,7 @@ Result<std::string> read_file(const std::string& path, size_t bytes_max) {
     ssize_t count = ::read(file.descriptor, text.data() + filled, text.size() - filled);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
-    filled += static_cast<size_t>(count);
+    filled += as_size(count);
   }
   ::close(file.descriptor);
   if (filled != text.size()) return io_error("{}: read {} of {} bytes", path, filled, file.size);
@@ -147,8 +148,8 @@ Status MappedFile::read(size_t offset, std::span<std::byte> to) const {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return io_error("{}: {}", path_, std::strerror(errno));
     if (count == 0) return shrunk(path_);
-    offset += static_cast<size_t>(count);
-    to = to.subspan(static_cast<size_t>(count));
+    offset += as_size(count);
+    to = to.subspan(as_size(count));
   }
   return {};
 }
@@ -164,7 +165,7 @@ Result<FileIdentity> MappedFile::identity() const {
 
 Status MappedFile::unchanged() const {
   struct stat info{};
-  if (::fstat(descriptor_, &info) != 0 || static_cast<size_t>(info.st_size) < size_) {
+  if (::fstat(descriptor_, &info) != 0 || as_size(info.st_size) < size_) {
     return shrunk(path_);
   }
   return {};

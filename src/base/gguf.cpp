@@ -203,7 +203,7 @@ Result<double> GgufPairs::read_number(GgufCursor& cursor, const Pair& pair) cons
   } else if (pair.type == kF64) {
     value = TRY(cursor.number<double>("value"));
   } else {
-    return static_cast<double>(TRY(read_integer(cursor, pair)));
+    return TRY(read_integer(cursor, pair));
   }
   if (std::isfinite(value)) return value;
   return corrupt("{}: {} is {}", path_, quote(pair.key), value);

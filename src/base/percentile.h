@@ -11,10 +11,10 @@ namespace banyan {
 // ascending; 0 if it is empty.
 inline double percentile(const std::vector<double>& sorted, double fraction) {
   if (sorted.empty()) return 0;
-  double place = fraction * static_cast<double>(sorted.size() - 1);
+  double place = fraction * (sorted.size() - 1);
   auto below = static_cast<size_t>(place);
   size_t above = std::min(below + 1, sorted.size() - 1);
-  double part = place - static_cast<double>(below);
+  double part = place - below;
   return sorted[below] + (sorted[above] - sorted[below]) * part;
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <utf8proc.h>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -22,7 +24,7 @@ std::string quote(std::string_view text, size_t bytes_max) {
     auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at;
     utf8proc_ssize_t length =
         utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size() - at), &code);
-    size_t count = length > 0 ? static_cast<size_t>(length) : 1;
+    size_t count = length > 0 ? as_size(length) : 1;
     if (length <= 0 || is_control(code)) {
       for (size_t i = 0; i < count; ++i) quoted += fmt::format("\\x{:02x}", bytes[i]);
     } else {

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -135,7 +136,7 @@ bool TlsChannel::is_ready() const {
 size_t TlsChannel::result_of(int returned, boost::system::error_code& ec) {
   namespace errors = boost::asio::error;
   ec = {};
-  if (returned > 0) return static_cast<size_t>(returned);
+  if (returned > 0) return as_size(returned);
   switch (SSL_get_error(ssl_, returned)) {
     case SSL_ERROR_WANT_READ:
       wants_ = Wants::kRead;

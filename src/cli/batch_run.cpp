@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/signed.h"
 
 namespace banyan::cli {
 namespace {
@@ -19,9 +20,9 @@ double seconds_since(Clock::time_point begin) {
 
 std::vector<TokenId> random_prompt(int64_t tokens, int64_t vocabulary, uint64_t seed,
                                    uint64_t sequence) {
-  std::vector<TokenId> prompt(static_cast<size_t>(tokens));
+  std::vector<TokenId> prompt(as_size(tokens));
   for (size_t i = 0; i < prompt.size(); ++i) {
-    prompt[i] = static_cast<TokenId>(uniform(seed, sequence, i) * static_cast<double>(vocabulary));
+    prompt[i] = static_cast<TokenId>(uniform(seed, sequence, i) * vocabulary);
   }
   return prompt;
 }

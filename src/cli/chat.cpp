@@ -243,7 +243,7 @@ Result<TextRequest> Chat::fitting_request(const Json& message) {
 Status Chat::answer(const Json& message) {
   TextRequest request = TRY(fitting_request(message));
   if (request.ids.empty()) return invalid_argument("the message is empty: it has no tokens");
-  auto prompt_tokens = static_cast<int64_t>(request.ids.size());
+  auto prompt_tokens = std::ssize(request.ids);
   int64_t room = context_tokens() - prompt_tokens;
   request.options.max_new_tokens = std::min(room, settings_.max_new_tokens.value_or(room));
   request.sampling = settings_.sampling;
@@ -261,7 +261,7 @@ Status Chat::answer(const Json& message) {
   } else {
     text_ += message["content"].get<std::string>() + g.text + "\n";
   }
-  used_tokens_ = prompt_tokens + static_cast<int64_t>(g.output_ids.size());
+  used_tokens_ = prompt_tokens + std::ssize(g.output_ids);
   report(g);
   return {};
 }

@@ -48,7 +48,7 @@ void print_table(const Llm& llm, const std::vector<TokenId>& ids, const Logprobs
   write_stdout(lines);
   if (ids.size() < 2) return;
   fmt::print(stderr, "{}total {:.4f}, perplexity {:.4f} over {} tokens{}\n", dim(), total,
-             std::exp(-total / static_cast<double>(ids.size() - 1)), ids.size() - 1, undim());
+             std::exp(-total / (ids.size() - 1)), ids.size() - 1, undim());
 }
 
 Result<int> score(const ScoreOptions& o) {

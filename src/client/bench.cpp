@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/signed.h"
 #include "client/event_stream.h"
 
 namespace banyan {
@@ -197,8 +198,8 @@ void BenchRun::count_tokens(Exchange& exchange, int64_t count) {
   if (record.output_tokens == 0) {
     record.first_s = now;
   } else {
-    auto gap_ms = static_cast<float>((now - record.last_s) * 1e3 / static_cast<double>(count));
-    result_.gaps_ms.insert(result_.gaps_ms.end(), static_cast<size_t>(count), gap_ms);
+    auto gap_ms = static_cast<float>((now - record.last_s) * 1e3 / count);
+    result_.gaps_ms.insert(result_.gaps_ms.end(), as_size(count), gap_ms);
   }
   record.last_s = now;
   record.output_tokens += count;

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kTableColumns = 50;
 
 double rate(int64_t count, double seconds) {
-  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+  return seconds > 0 ? count / seconds : 0;
 }
 
 class Table {
@@ -59,7 +59,7 @@ void add_distribution(Json& json, const std::string& name, const Distribution& d
 Distribution distribution_of(std::vector<double> samples) {
   if (samples.empty()) return {};
   std::ranges::sort(samples);
-  auto count = static_cast<double>(samples.size());
+  double count = samples.size();
   Distribution d;
   d.mean = std::accumulate(samples.begin(), samples.end(), 0.0) / count;
   double squares = 0;
@@ -88,12 +88,11 @@ BenchReport report_of(const BenchResult& result) {
     e2e_ms.push_back((record.last_s - record.begin_s) * 1e3);
     ttft_ms.push_back((record.first_s - record.begin_s) * 1e3);
     if (record.output_tokens > 1) {
-      tpot_ms.push_back((record.last_s - record.first_s) * 1e3 /
-                        static_cast<double>(record.output_tokens - 1));
+      tpot_ms.push_back((record.last_s - record.first_s) * 1e3 / (record.output_tokens - 1));
     }
   }
   if (r.input_tokens > 0) {
-    r.cache_hit_rate = static_cast<double>(r.cached_tokens) / static_cast<double>(r.input_tokens);
+    r.cache_hit_rate = static_cast<double>(r.cached_tokens) / r.input_tokens;
   }
   r.requests_per_s = rate(r.completed, r.duration_s);
   r.input_tokens_per_s = rate(r.input_tokens, r.duration_s);

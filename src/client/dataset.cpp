@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/random.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -29,8 +30,8 @@ double draw(uint64_t seed, Draw what, uint64_t index) {
 }
 
 int64_t draw_length(uint64_t seed, Draw what, uint64_t index, int64_t length, double ratio) {
-  auto least = std::max<int64_t>(1, std::llround(ratio * static_cast<double>(length)));
-  auto range = static_cast<double>(length - least + 1);
+  auto least = std::max<int64_t>(1, std::llround(ratio * length));
+  double range = length - least + 1;
   return least + static_cast<int64_t>(draw(seed, what, index) * range);
 }
 
@@ -56,7 +57,7 @@ Result<BenchPrompt> read_trace_line(const Json& object, const std::string& where
   prompt.output_tokens = TRY(integer_at(object, "output_length", 1, kPromptTokensMax, where));
   auto ids = object.find("hash_ids");
   int64_t blocks = (left + kMooncakeBlockTokens - 1) / kMooncakeBlockTokens;
-  if (ids == object.end() || !ids->is_array() || static_cast<int64_t>(ids->size()) != blocks) {
+  if (ids == object.end() || !ids->is_array() || std::ssize(*ids) != blocks) {
     return corrupt("{}: hash_ids is not a list of {} ids, one for each {} tokens", where, blocks,
                    kMooncakeBlockTokens);
   }
@@ -122,7 +123,7 @@ void append_token_ids(const BenchPrompt& prompt, uint64_t seed, int64_t vocabula
   for (const PromptPart& part : prompt.parts) {
     std::array<uint32_t, 4> random = {};
     for (int64_t i = 0; i < part.tokens; ++i) {
-      auto index = static_cast<uint64_t>(i);
+      uint64_t index = i;
       if (index % 4 == 0) random = philox(seed, index / 4, part.stream);
       append(static_cast<TokenId>(random[index % 4] % static_cast<uint64_t>(vocabulary)));
     }
@@ -136,7 +137,7 @@ std::string prompt_words(const BenchPrompt& prompt, uint64_t seed) {
   std::string text;
   append_token_ids(prompt, seed, std::ssize(kWords), [&](TokenId id) {
     if (!text.empty()) text += ' ';
-    text += kWords[static_cast<size_t>(id)];
+    text += at(kWords, id);
   });
   return text;
 }
@@ -153,7 +154,7 @@ Dataset random_dataset(const RandomShape& shape, uint64_t seed) {
 
 Dataset shared_prefix_dataset(const GroupedShape& shape, uint64_t seed) {
   Dataset dataset{.seed = seed};
-  auto groups = static_cast<uint64_t>(shape.groups);
+  uint64_t groups = shape.groups;
   uint64_t count = groups * static_cast<uint64_t>(shape.prompts_per_group);
   for (uint64_t i = 0; i < count; ++i) {
     dataset.prompts.push_back(
@@ -161,7 +162,7 @@ Dataset shared_prefix_dataset(const GroupedShape& shape, uint64_t seed) {
          .output_tokens = shape.output_len});
   }
   for (uint64_t i = count; i > 1; --i) {  // Fisher-Yates shuffle
-    auto other = static_cast<size_t>(draw(seed, kOrder, i) * static_cast<double>(i));
+    auto other = static_cast<size_t>(draw(seed, kOrder, i) * i);
     std::swap(dataset.prompts[i - 1], dataset.prompts[other]);
   }
   return dataset;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/quote.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -26,7 +27,7 @@ std::string_view behind(std::string_view data, std::string_view key) {
     found = memmem(data.data(), data.size(), key.data(), key.size());
   }
   if (found == nullptr) return {};
-  auto place = static_cast<size_t>(static_cast<const char*>(found) - data.data());
+  auto place = as_size(static_cast<const char*>(found) - data.data());
   std::string_view value = data.substr(place + key.size());
   return value.substr(std::min(value.find_first_not_of(' '), value.size()));
 }

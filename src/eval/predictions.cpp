@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -115,9 +116,9 @@ Status PredictionFile::append(const Prediction& p) {
     ssize_t count = ::write(file_, rest.data(), rest.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return os_error(path_);
-    rest.remove_prefix(static_cast<size_t>(count));
+    rest.remove_prefix(as_size(count));
   }
-  correct_[static_cast<size_t>(p.index)] = p.correct;
+  at(correct_, p.index) = p.correct;
   return {};
 }
 

@@ -21,7 +21,7 @@ class BatchLine {
     std::string text = fmt::format("{}  {} of {}", what_, p.done, p.total);
     if (p.failed > 0) text += fmt::format(", {} failed", p.failed);
     if (ran > 0 && seconds > 0) {
-      double rate = static_cast<double>(ran) / seconds;
+      double rate = ran / seconds;
       text += fmt::format("  {:.{}f}/s", rate, rate < 10 ? 1 : 0);
       text += fmt::format("  {:.0f} s left", static_cast<double>(p.total - p.done) / rate);
     }

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
 double mean_logprob(const ScoredText& text) {
   double sum = 0;
   for (const TokenLogprob& token : text.tokens) sum += token.logprob;
-  return sum / static_cast<double>(text.tokens.size());
+  return sum / text.tokens.size();
 }
 
 double mean_gain(const ScoredText& text) {
@@ -17,7 +19,7 @@ double mean_gain(const ScoredText& text) {
   for (size_t i = 0; i < text.tokens.size(); ++i) {
     sum += text.tokens[i].logprob - text.unconditional[i];
   }
-  return sum / static_cast<double>(text.tokens.size());
+  return sum / text.tokens.size();
 }
 
 // Keeps, token by token, the choices whose token is likeliest; a choice that has ended competes
@@ -50,7 +52,7 @@ Decision decide(const std::vector<ScoredText>& texts, ChoiceMethod method) {
     decision.best = decide_greedily(texts, decision.weights);
   } else {
     auto best = std::ranges::max_element(decision.weights);
-    decision.best = static_cast<size_t>(best - decision.weights.begin());
+    decision.best = as_size(best - decision.weights.begin());
   }
   return decision;
 }

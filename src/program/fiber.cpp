@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -65,7 +66,7 @@ void restore_exceptions(void* handled, unsigned uncaught) {
 
 }  // namespace
 
-StackPool::StackPool(size_t bytes) : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {
+StackPool::StackPool(size_t bytes) : page_(as_size(sysconf(_SC_PAGESIZE))) {
   bytes_ = (bytes + page_ - 1) / page_ * page_;
 }
 

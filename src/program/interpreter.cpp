@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/signed.h"
 #include "program/batch_file.h"
 #include "program/stream.h"
 
@@ -15,7 +16,7 @@ constexpr int kThreadsMax = 4;
 
 int threads_of(const InterpreterOptions& options) {
   if (options.threads > 0) return options.threads;
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kThreadsMax);
+  return std::clamp(narrow<int>(std::thread::hardware_concurrency()), 1, kThreadsMax);
 }
 
 // Runs a body on its fiber and stores its error.
@@ -174,7 +175,7 @@ Result<std::vector<BatchResult>> Interpreter::run_batch(size_t count,
     file = TRY(BatchFile::open(options.output_path, options.input_key, results, done));
   }
   BatchProgress progress{.total = count};
-  progress.skipped = progress.done = static_cast<size_t>(std::ranges::count(done, true));
+  progress.skipped = progress.done = as_size(std::ranges::count(done, true));
 
   std::mutex mutex;
   Signal changed;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/signed.h"
 #include "llm/chat_prompt.h"
 #include "program/backend.h"
 
@@ -150,16 +151,16 @@ ModelCall score_job(std::vector<TokenId> ids, size_t begin, std::shared_ptr<Scor
                     std::function<void(size_t, float)> take) {
   ModelCall job;
   job.request.options.max_new_tokens = 0;
-  job.request.options.prompt_logprobs_begin = static_cast<int64_t>(begin);
+  job.request.options.prompt_logprobs_begin = begin;
   CallUsage& usage = scores->result.usage;
   ++usage.calls;
-  usage.prompt_tokens += static_cast<int64_t>(ids.size());
+  usage.prompt_tokens += std::ssize(ids);
   ++scores->unfinished;
   job.request.prompt = std::move(ids);
   job.sinks.failed = [scores](const Error& error) { scores->end_one(error); };
   job.sinks.event = [scores, begin, take = std::move(take)](const TokenEvent& event) {
     if (event.has_token && event.from_prompt) {
-      take(static_cast<size_t>(event.position) - begin, event.logprob);
+      take(as_size(event.position) - begin, event.logprob);
     }
     if (event.finish == FinishReason::kNone) return false;
     scores->result.usage.cached_tokens += event.cached_tokens;
@@ -186,7 +187,7 @@ Result<LlmBackend::ModelCalls> LlmBackend::score_jobs(const ScoreCall& call,
     request.text += call.texts[i];
     std::vector<TokenId> ids = TRY(llm_.to_tokens(request)).prompt;
     // The prefix's last token may have merged with the start of the text.
-    auto common = static_cast<size_t>(std::ranges::mismatch(prefix, ids).in2 - ids.begin());
+    auto common = as_size(std::ranges::mismatch(prefix, ids).in2 - ids.begin());
     size_t begin = std::max<size_t>(common, 1);  // the very first token has no logprob
     if (begin >= ids.size()) {
       return invalid_argument("the text {} adds no token to the prompt", quote(call.texts[i]));
@@ -196,7 +197,7 @@ Result<LlmBackend::ModelCalls> LlmBackend::score_jobs(const ScoreCall& call,
     if (call.unconditional) {
       text.unconditional.assign(text.tokens.size(), 0);
       if (text.tokens.size() > 1) {
-        std::vector<TokenId> alone(ids.begin() + static_cast<ptrdiff_t>(begin), ids.end());
+        std::vector<TokenId> alone(ids.begin() + begin, ids.end());
         jobs.push_back(score_job(std::move(alone), 1, scores, [&text](size_t t, float logprob) {
           text.unconditional[t + 1] = logprob;
         }));

@@ -75,7 +75,7 @@ Result<Reuse> ReuseMeter::reuse(const Tokenizer& tokenizer) const {
         note.computed_bytes == 0 ? ids.size() : TRY(tokenizer.encode(before, options)).size();
     if (most > 0) --most;  // the last token is always computed
     reuse.prompt_tokens += std::ssize(ids);
-    reuse.reusable_tokens += static_cast<int64_t>(std::min(known, most));
+    reuse.reusable_tokens += std::min(known, most);
   }
   return reuse;
 }

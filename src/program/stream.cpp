@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/random.h"
+#include "base/signed.h"
 #include "program/choices.h"
 
 namespace banyan {
@@ -111,7 +112,7 @@ std::vector<std::shared_ptr<Stream>> Stream::fork(int count) {
   for (int i = 0; i < count; ++i) {
     auto branch = std::make_shared<Stream>(instance_);
     branch->variables_ = variables_;
-    uint64_t ordinal = forks_ << 32 | static_cast<uint32_t>(i + 1);
+    uint64_t ordinal = forks_ << 32 | narrow<uint32_t>(i + 1);
     branch->place_ = hash64(place_ ^ ordinal);
     branch->held_ = branch->busy_ = true;
     instance_->begin_busy();

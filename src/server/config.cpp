@@ -70,7 +70,7 @@ Status ServerConfig::validate() const {
   }
   if (!traces_endpoint.empty()) TRY(SpanExporter::check_endpoint(traces_endpoint));
   TRY(check_at_least("decode_log_interval", decode_log_interval, 0));
-  TRY(check_range("header_bytes_max", static_cast<double>(header_bytes_max), 256, 1 << 20));
+  TRY(check_range("header_bytes_max", header_bytes_max, 256, 1 << 20));
   TRY(check_at_least("body_bytes_max", body_bytes_max, 1));
   TRY(check_at_least("bodies_bytes_max", bodies_bytes_max, body_bytes_max));
   TRY(check_at_least("body_chunks_max", body_chunks_max, 1));

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/signed.h"
 #include "llm/llm_parts.h"
 #include "server/error.h"
 #include "server/stream_marks.h"
@@ -66,10 +68,9 @@ void GenerationRun::start() {
   group_choices_ = by_prompt ? plan_.samples : plan_.choices.size();
   auto& requests = plan_.requests;
   for (size_t first = 0; first < requests.size() && !over_; first += group_choices_) {
-    auto begin = requests.begin() + static_cast<ptrdiff_t>(first);
-    std::vector<GenerateRequest> group(
-        std::make_move_iterator(begin),
-        std::make_move_iterator(begin + static_cast<ptrdiff_t>(group_choices_)));
+    auto begin = requests.begin() + first;
+    std::vector<GenerateRequest> group(std::make_move_iterator(begin),
+                                       std::make_move_iterator(begin + group_choices_));
     auto self = shared_from_this();
     auto submission = service_.submit(
         plan_.rids[by_prompt ? first / plan_.samples : 0], std::move(group),
@@ -164,7 +165,7 @@ class Planning : public std::enable_shared_from_this<Planning> {
   void use(GenerationPlan plan) {
     if (!responder_->alive()) return;
     if (!plan.missing.empty()) return compile(std::move(plan.missing));
-    if (trace_) trace_->samples = static_cast<int64_t>(plan.samples);
+    if (trace_) trace_->samples = plan.samples;
     auto run = std::make_shared<GenerationRun>(service_, responder_, std::move(plan), trace_);
     if (last_event_id_) {
       Status marked = run->mark(*last_event_id_);
@@ -227,8 +228,9 @@ void Answer::fail(const RequestError& error, std::string& frames) {
 
 std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
                                                              const PromptRequest& prompt) {
-  samples = static_cast<size_t>(prompt.samples);
-  auto sequences_max = static_cast<size_t>(llm.config().queued_max);
+  CHECK(prompt.samples > 0, "{}", prompt.samples);
+  samples = as_size(prompt.samples);
+  auto sequences_max = as_size(llm.config().queued_max);
   if (choices.size() + samples > sequences_max) {  // checked before copying per sample
     return std::unexpected(
         RequestError({ErrorCode::kInvalidArgument,
@@ -279,7 +281,7 @@ std::expected<void, RequestError> GenerationPlan::add_samples(
   for (size_t sample = 0; sample < samples; ++sample) {
     choices.push_back({.index = choices.size(),
                        .prompt = prompt_index,
-                       .prompt_tokens = static_cast<int64_t>(tokens.prompt.size()),
+                       .prompt_tokens = std::ssize(tokens.prompt),
                        .max_new_tokens = tokens.options.max_new_tokens,
                        .stream = {tokenizer_of(llm), tokens.prompt, prompt.text.options, *stops}});
     if (sample + 1 < samples) {
@@ -287,7 +289,7 @@ std::expected<void, RequestError> GenerationPlan::add_samples(
     } else {
       requests.push_back(std::move(tokens));
     }
-    requests.back().sampling.sample_index = static_cast<uint32_t>(sample);
+    requests.back().sampling.sample_index = narrow<uint32_t>(sample);
     if (sample > 0 && grammar)
       requests.back().constraint = constraint_of(llm, prompt.text.options, grammar);
     std::shared_ptr<TokenConstraint>& constraint = requests.back().constraint;

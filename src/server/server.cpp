@@ -15,6 +15,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/signed.h"
 #include "server/http/connection.h"
 #include "server/route/membership.h"
 #include "server/route/remote_generator.h"
@@ -45,7 +46,7 @@ void limit_connections(ServerConfig& config) {
   if (room >= config.connections_max) return;
   spdlog::warn("{} descriptors allow {} connections instead of {}; see ulimit -n", limit.rlim_cur,
                std::max<int64_t>(1, room), config.connections_max);
-  config.connections_max = static_cast<int>(std::max<int64_t>(1, room));
+  config.connections_max = narrow<int>(std::max<int64_t>(1, room));
 }
 
 ServerConfig limited(ServerConfig config) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/signed.h"
 #include "base/threads/thread_pool.h"
 #include "engine/assemble.h"
 #include "llm/llm_parts.h"
@@ -86,8 +87,8 @@ Service::Service(ServerConfig config, Post post)
                                      post_);
   std::chrono::duration<double> age(config_.response_ttl_s);
   responses_ = std::make_shared<ResponseStore>(ResponseStore::Limits{
-      .count_max = static_cast<size_t>(config_.responses_max),
-      .bytes_max = static_cast<size_t>(config_.responses_bytes_max),
+      .count_max = as_size(config_.responses_max),
+      .bytes_max = as_size(config_.responses_bytes_max),
       .age_max = std::chrono::duration_cast<ResponseStore::Clock::duration>(age)});
   if (config_.traces_endpoint.empty()) return;
   spans_ = std::make_unique<SpanExporter>(SpanExporter::Options{
@@ -117,7 +118,7 @@ void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config) {
   last_report_.stats = logged_ = engine.stats();
   auto thread = std::make_unique<EngineThread>(
       engine,
-      EngineThread::Options{.submissions_waiting_max = static_cast<size_t>(config.queued_max) + 64,
+      EngineThread::Options{.submissions_waiting_max = as_size(config.queued_max) + 64,
                             .post = post_,
                             .on_step = [this](const StepReport& report) { on_step(report); }});
   engine_ = thread.get();
@@ -126,7 +127,7 @@ void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config) {
 
 void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config,
                      std::unique_ptr<Generator> generator) {
-  CHECK(state_ == State::kLoading);
+  CHECK(state_ == State::kLoading && llm != nullptr && generator != nullptr);
   llm_ = std::move(llm);
   generator_ = std::move(generator);
   engine_config_ = config;
@@ -180,7 +181,7 @@ MemoryUse Service::memory_use() const {
   use.weights = engine_info().weight_bytes;
   use.pools = engine_info().state_bytes_max;
   use.step = engine_info().step_bytes;
-  use.grammars = static_cast<int64_t>(llm_->grammar_stats().bytes);
+  use.grammars = llm_->grammar_stats().bytes;
   return use;
 }
 
@@ -345,7 +346,7 @@ void Service::log_steps(const StepReport& report) {
       "Decode batch. #running-req: {}, #token: {}, token usage: {:.2f}, gen throughput (token/s): "
       "{:.1f}, #queue-req: {}, #new-token: {}, #cached-token: {}",
       now.running, used * engine_info().page_size_tokens,
-      static_cast<double>(used) / static_cast<double>(std::max<int64_t>(1, now.pages_total)),
+      static_cast<double>(used) / std::max<int64_t>(1, now.pages_total),
       static_cast<double>(now.generated_tokens - logged_.generated_tokens) / elapsed_s, now.queued,
       now.prompt_tokens - logged_.prompt_tokens, now.cached_tokens - logged_.cached_tokens);
   logged_ = now;

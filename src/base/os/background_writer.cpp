@@ -15,6 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -28,7 +30,7 @@ bool write_all(int descriptor, std::string_view text) {
     // A pipe that polls writable accepts this many bytes without blocking.
     ssize_t count = ::write(descriptor, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
     if (count >= 0) {
-      text.remove_prefix(static_cast<size_t>(count));
+      text.remove_prefix(as_size(count));
     } else if (errno == EAGAIN) {
       poll(nullptr, 0, kAgain_ms);
     } else if (errno != EINTR) {

@@ -51,7 +51,7 @@ struct PolicyRun {
 
 double mean(const std::vector<double>& values) {
   if (values.empty()) return 0;
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return std::accumulate(values.begin(), values.end(), 0.0) / values.size();
 }
 
 Result<StepTimes> times_of(const BenchFleetOptions& o) {

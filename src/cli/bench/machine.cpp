@@ -75,8 +75,7 @@ void measure(int threads, double seconds, ProgressLine& progress, Measured& meas
   ReadLimit read = meter.read(*all.back().probes);
   row_named(measured, "read, plain loop", "GB/s", 1e9).values.push_back(read.plain_bytes_per_s);
   row_named(measured, "read, best prefetch", "GB/s", 1e9).values.push_back(read.bytes_per_s);
-  row_named(measured, "  bytes ahead", "", 1)
-      .values.push_back(static_cast<double>(read.ahead_bytes));
+  row_named(measured, "  bytes ahead", "", 1).values.push_back(read.ahead_bytes);
   size_t column = measured.threads.size();
   for (const TableProbes& table : all) {
     for (const ProductProbe& probe : table.probes->products) {

@@ -126,23 +126,23 @@ Measurement rates(const EngineInfo& info, const BatchShape& shape, const BatchTi
       prefill.operations[i] -= before.operations[i];
     }
   }
-  auto prompt_tokens = static_cast<double>(shape.batch_size * shape.input_len);
+  double prompt_tokens = shape.batch_size * shape.input_len;
   Measurement m{.shape = shape,
                 .prefill = rate_of(prefill, prompt_tokens, timing.prefill_s, limits)};
   if (timing.decode_steps == 0) return m;
   // During the steps the context grows from input + 1 to input + steps tokens.
-  auto steps = static_cast<double>(timing.decode_steps);
-  double context = static_cast<double>(shape.context_fill + shape.input_len) + (steps + 1) / 2;
+  double steps = timing.decode_steps;
+  double context = (shape.context_fill + shape.input_len) + (steps + 1) / 2;
   Work decode = decode_work(info, shape.batch_size, context);
   // If the prompts of a batch end at different times, some steps have fewer sequences.
-  double tokens_per_step = static_cast<double>(timing.decode_tokens) / steps;
+  double tokens_per_step = timing.decode_tokens / steps;
   m.decode = rate_of(decode, tokens_per_step, timing.decode_s / steps, limits);
   return m;
 }
 
 // The median run by prefill and the median run by decode.
 Measurement median(std::vector<Measurement> runs) {
-  auto middle = runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 2);
+  auto middle = runs.begin() + runs.size() / 2;
   std::ranges::nth_element(runs, middle, {}, &Measurement::decode_tokens_per_s);
   Measurement result = *middle;
   std::ranges::nth_element(runs, middle, {}, &Measurement::prefill_tokens_per_s);

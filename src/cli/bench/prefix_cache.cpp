@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/percentile.h"
+#include "base/signed.h"
 #include "cache/state_classes.h"
 #include "cli/format.h"
 #include "cli/options/checks.h"
@@ -67,10 +68,9 @@ Result<Trace> load_trace(const BenchPrefixCacheOptions& o) {
   if (o.trace == kSharedPrefix) {
     SharedPrefixShape shape = o.shape;
     shape.seed = o.seed;
-    double tokens = static_cast<double>(shape.groups) *
-                    static_cast<double>(shape.prompts_per_group) *
-                    static_cast<double>(shape.system_prompt_tokens + shape.question_tokens);
-    if (tokens > static_cast<double>(kTraceTokensMax)) {
+    double tokens = static_cast<double>(shape.groups) * shape.prompts_per_group *
+                    (shape.system_prompt_tokens + shape.question_tokens);
+    if (tokens > kTraceTokensMax) {
       return invalid_argument("--trace {} has {:.0f} tokens; the limit is {}", o.trace, tokens,
                               kTraceTokensMax);
     }
@@ -87,7 +87,7 @@ Result<std::vector<int64_t>> read_capacities(const BenchPrefixCacheOptions& o, c
   for (int32_t tokens : TRY(parse_numbers(o.capacities, "--capacity-tokens"))) {
     int64_t longest = trace.longest_tokens() + o.page_size_tokens;
     if (o.snapshot_tokens > 0) {
-      longest = static_cast<int64_t>(static_cast<double>(longest) / (1 - o.snapshot_ratio)) + 1;
+      longest = static_cast<int64_t>(longest / (1 - o.snapshot_ratio)) + 1;
     }
     if (tokens < longest) {
       return invalid_argument("--capacity-tokens {} is less than the longest request takes, {}",
@@ -116,8 +116,7 @@ Result<std::vector<std::string>> read_names(std::string_view option, const std::
 // Gives part of the capacity to snapshots of recurrent state.
 void make_recurrent(const BenchPrefixCacheOptions& o, int64_t capacity_tokens,
                     SchedulerConfig& config) {
-  auto snapshots = static_cast<int64_t>(o.snapshot_ratio * static_cast<double>(capacity_tokens)) /
-                   o.snapshot_tokens;
+  auto snapshots = static_cast<int64_t>(o.snapshot_ratio * capacity_tokens) / o.snapshot_tokens;
   StateSpec state{.unit = StateUnit::kSlot,
                   .reach = StateReach::kPoint,
                   .alignment_tokens = kChunkTokens,
@@ -128,7 +127,7 @@ void make_recurrent(const BenchPrefixCacheOptions& o, int64_t capacity_tokens,
   config.prefill_rows_max = (config.prefill_rows_max + alignment - 1) / alignment * alignment;
   for (int c = 0; c < config.classes.count; ++c) {
     if (!config.classes[c].snapshots()) continue;
-    config.units[static_cast<size_t>(c)] = o.running_max + std::max<int64_t>(1, snapshots);
+    config.units[as_size(c)] = o.running_max + std::max<int64_t>(1, snapshots);
   }
   config.units[kPathClass] -= snapshots * o.snapshot_tokens / o.page_size_tokens;
 }
@@ -222,7 +221,7 @@ DecisionTimes busiest(std::vector<ReplayReport::Decision> decisions) {
   for (const auto& decision : decisions) {
     all_us.push_back(decision.time_s * 1e6);
     if (decision.admitted == 0) continue;
-    admission_us.push_back(all_us.back() / static_cast<double>(decision.admitted));
+    admission_us.push_back(all_us.back() / decision.admitted);
   }
   std::ranges::sort(all_us);
   std::ranges::sort(admission_us);
@@ -303,7 +302,7 @@ std::string table(const std::vector<StorageOutcome>& outcomes) {
   std::string text = fmt::format("{:>11} {:>11} {:>23} | {:>6} {:>9} {:>12}\n", "capacity",
                                  "storage", "write policy", "hits", "restored", "written");
   for (const auto& [capacity, storage, policy, r] : outcomes) {
-    double restored = static_cast<double>(r.restored_tokens) / static_cast<double>(r.prompt_tokens);
+    double restored = static_cast<double>(r.restored_tokens) / r.prompt_tokens;
     text += fmt::format("{:>11} {:>11} {:>23} | {:>5.1f}% {:>8.1f}% {:>12}\n",
                         format_digits(capacity), format_digits(storage), policy, 100 * r.hit_rate(),
                         100 * restored, format_digits(r.stored_tokens));

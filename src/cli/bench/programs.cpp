@@ -151,8 +151,7 @@ Result<ProgramFigures> run_here(const Workload& workload, const ProgramSetting& 
   meter.reset();  // releases the engine
   EngineStats after = llm.engine().stats();
   auto part = [&](int64_t tokens) {
-    return static_cast<double>(tokens) /
-           static_cast<double>(std::max<int64_t>(reuse.prompt_tokens, 1));
+    return static_cast<double>(tokens) / std::max<int64_t>(reuse.prompt_tokens, 1);
   };
   figures.prompt_tokens = reuse.prompt_tokens;
   figures.hit_rate = 1 - part(after.prompt_tokens - before.prompt_tokens);
@@ -166,7 +165,7 @@ Result<ProgramFigures> run_there(const Workload& workload, const std::shared_ptr
   ProgramFigures figures = TRY(run_workload(workload, kPeer, peer, {}, o));
   figures.prompt_tokens = figures.usage.prompt_tokens;
   figures.hit_rate = static_cast<double>(figures.usage.cached_tokens) /
-                     static_cast<double>(std::max<int64_t>(figures.prompt_tokens, 1));
+                     std::max<int64_t>(figures.prompt_tokens, 1);
   return figures;
 }
 
@@ -291,7 +290,7 @@ Json program_json(const ProgramRow& row, const std::vector<ProgramRow>& rows, si
   return {{"workload", row.workload},
           {"setting", row.setting},
           {"seconds", f.seconds},
-          {"programs_per_s", static_cast<double>(instances) / f.seconds},
+          {"programs_per_s", instances / f.seconds},
           {"latency_p50_s", f.p50_s},
           {"latency_p99_s", f.p99_s},
           {"prompt_tokens", f.prompt_tokens},

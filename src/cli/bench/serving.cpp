@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/signed.h"
 #include "cli/format.h"
 #include "cli/machine.h"
 #include "cli/options/checks.h"
@@ -89,7 +90,7 @@ Result<Dataset> make_dataset(const BenchServingOptions& o) {
   if (o.dataset.size() > 1 && !from_file) {
     return invalid_argument("--dataset {} takes no file; remove {}", name, quote(o.dataset[1]));
   }
-  auto prompts_max = static_cast<size_t>(o.prompts);
+  auto prompts_max = as_size(o.prompts);
   if (name == "random" || name == "random-ids") {
     RandomShape shape = o.random;
     shape.prompts = o.prompts;
@@ -160,7 +161,7 @@ Status warm_up(boost::asio::io_context& io, HttpClient& client, const BenchServi
                const Dataset& dataset, BenchOptions load) {
   if (o.warmup_requests == 0) return {};
   Dataset first{.seed = dataset.seed};
-  first.prompts.assign(static_cast<size_t>(o.warmup_requests), dataset.prompts.front());
+  first.prompts.assign(as_size(o.warmup_requests), dataset.prompts.front());
   load.requests_per_s = std::numeric_limits<double>::infinity();
   BenchResult result = run_bench(io, client, first, load, {}, InterruptScope::raised);
   for (const RequestRecord& record : result.records) {
@@ -184,7 +185,7 @@ void show_progress(ProgressLine& line, const BenchProgress& p) {
     state += fmt::format("  {} tokens/s", format_count(std::llround(tokens_per_s)));
   }
   if (p.done > 0) {
-    double left_s = p.seconds * static_cast<double>(p.total - p.done) / static_cast<double>(p.done);
+    double left_s = p.seconds * (p.total - p.done) / p.done;
     state += fmt::format("  {:.0f} s left", left_s);
   }
   line.show(state);

@@ -1,4 +1,4 @@
-// banyan bench speculation: what drafts gain on texts that are known.
+// banyan bench speculation: the speedup by drafts on recorded texts.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -54,7 +54,7 @@ Result<std::vector<RecordedText>> read_texts(const BenchSpeculationOptions& o) {
   return all;
 }
 
-// The texts of one run: a text alone, or as many sequences as are asked for, text after text.
+// The texts of each run: one alone, or those of all sequences, which take the texts in turn.
 std::vector<std::vector<const RecordedText*>> batches(const std::vector<RecordedText>& texts,
                                                       int sequences) {
   std::vector<std::vector<const RecordedText*>> all;
@@ -64,7 +64,7 @@ std::vector<std::vector<const RecordedText*>> batches(const std::vector<Recorded
   }
   all.resize(1);
   for (int i = 0; i < sequences; ++i) {
-    all[0].push_back(&texts[static_cast<size_t>(i) % texts.size()]);
+    all[0].push_back(&texts[i % texts.size()]);
   }
   return all;
 }
@@ -100,7 +100,8 @@ Result<std::unique_ptr<Llm>> load(const BenchSpeculationOptions& o, const Engine
   }
   std::unique_ptr<Llm> llm = TRY(load_llm(config));
   if (!llm->has_tokenizer()) {
-    return invalid_argument("{} has no tokenizer files, which the texts need", config.model_path);
+    return invalid_argument("{} has no tokenizer files to encode the texts with",
+                            config.model_path);
   }
   if (o.acceptance) EngineAssembly::emulate_acceptance(llm->engine(), *o.acceptance);
   return llm;
@@ -125,7 +126,7 @@ Result<std::vector<SpeculationResult>> measure(const BenchSpeculationOptions& o,
         (drafts ? result.drafted : result.plain).push_back(std::move(run));
       }
       if (result.plain.back().outputs != result.drafted.back().outputs) {
-        return corrupt("{}: drafts have changed the output, which must not be", result.name);
+        return corrupt("{}: drafts changed the output; this is a bug", result.name);
       }
     }
   }

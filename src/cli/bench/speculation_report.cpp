@@ -15,20 +15,16 @@ double quotient(double a, double b) {
   return b > 0 ? a / b : 0;
 }
 
-double quotient(int64_t a, int64_t b) {
-  return quotient(static_cast<double>(a), static_cast<double>(b));
-}
-
 // Two-sided 95% quantiles of Student's t by degrees of freedom, within 1%.
 double student_t(size_t freedom) {
   constexpr double kFew[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26};
   if (freedom <= std::size(kFew)) return kFew[freedom - 1];
-  return 1.96 + 2.5 / static_cast<double>(freedom);
+  return 1.96 + 2.5 / freedom;
 }
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  auto middle = values.begin() + values.size() / 2;
   std::ranges::nth_element(values, middle);
   return *middle;
 }
@@ -94,14 +90,13 @@ Json ratio_json(const Ratio& ratio) {
 
 Json run_json(const SpeculationRun& all, size_t runs) {
   SpeculationStep sum = all.sum();
-  auto per_run = [&](auto value) { return static_cast<double>(value) / static_cast<double>(runs); };
+  auto per_run = [&](auto value) { return static_cast<double>(value) / runs; };
   return {{"tokens", per_run(sum.tokens)},
           {"steps", per_run(std::ssize(all.steps))},
           {"tokens_per_s", all.tokens_per_s()},
           {"draft_tokens", per_run(sum.drafts)},
           {"accepted_tokens", per_run(sum.accepted)},
-          {"drafting_us_per_sequence_and_step",
-           1e6 * quotient(sum.drafting_s, static_cast<double>(sum.sequences))}};
+          {"drafting_us_per_sequence_and_step", 1e6 * quotient(sum.drafting_s, sum.sequences)}};
 }
 
 Json drafters_json(const SpeculationRun& all) {
@@ -141,7 +136,7 @@ void visit_full_steps(const std::vector<SpeculationRun>& runs, int64_t sequences
 
 Ratio mean_ratio(const std::vector<double>& values) {
   Ratio ratio;
-  auto count = static_cast<double>(values.size());
+  double count = values.size();
   double mean = 0, squares = 0;
   for (double value : values) mean += std::log(value) / count;
   ratio.mean = std::exp(mean);
@@ -170,10 +165,10 @@ double SpeculationModel::speed_up(const DraftedSteps& steps) const {
 double SpeculationModel::predict(const SpeculationResult& result) const {
   double rate = acceptance_of(joined(result.drafted).sum());
   double tokens = 0, time_s = 0;
-  auto n = static_cast<double>(sequences);
+  double n = sequences;
   visit_full_steps(result.drafted, sequences, [&](const SpeculationStep& step) {
     auto like = std::ranges::find(by_drafts, step.drafts, &DraftedSteps::drafts);
-    auto drafts = static_cast<double>(step.drafts);
+    double drafts = step.drafts;
     tokens += n * expected_tokens(rate, drafts / n);
     time_s += like->step_s + drafts * draft_s;
   });
@@ -194,19 +189,19 @@ SpeculationModel fit_speculation(const std::vector<SpeculationResult>& results) 
   model.target_s = median(std::move(plain));
   SpeculationStep sum = joined(all.drafted).sum();
   model.acceptance = acceptance_of(sum);
-  model.draft_s = quotient(sum.drafting_s, static_cast<double>(sum.drafts));
+  model.draft_s = quotient(sum.drafting_s, sum.drafts);
   std::map<int64_t, std::pair<DraftedSteps, std::vector<double>>> groups;
   visit_full_steps(all.drafted, model.sequences, [&](const SpeculationStep& step) {
     auto& [steps, times] = groups[step.drafts];
     steps.drafts = step.drafts;
     ++steps.steps;
-    steps.tokens += static_cast<double>(step.tokens);
+    steps.tokens += step.tokens;
     times.push_back(step.time_s - step.drafting_s);
   });
   for (auto& [drafts, group] : groups) {
     auto& [steps, times] = group;
     steps.step_s = median(std::move(times));
-    steps.tokens /= static_cast<double>(steps.steps);
+    steps.tokens /= steps.steps;
     model.by_drafts.push_back(steps);
   }
   return model;
@@ -231,7 +226,7 @@ std::string speculation_table(const std::vector<SpeculationResult>& results) {
   SpeculationStep sum = all.sum();
   return text + drafters_line(all) +
          fmt::format("proposing: {:.1f} us for each sequence and step\n",
-                     1e6 * quotient(sum.drafting_s, static_cast<double>(sum.sequences)));
+                     1e6 * quotient(sum.drafting_s, sum.sequences));
 }
 
 std::string explanation_table(const std::vector<SpeculationResult>& results) {
@@ -241,9 +236,9 @@ std::string explanation_table(const std::vector<SpeculationResult>& results) {
       "{:>6} {:>6} {:>9} {:>7} {:>9} {:>9} | {:>9}\n",
       1e3 * model.target_s, 1e3 * model.draft_s, model.acceptance, "drafts", "steps", "step, ms",
       "times", "tokens", "predicted", "speed-up");
-  auto n = static_cast<double>(model.sequences);
+  double n = model.sequences;
   for (const DraftedSteps& steps : model.by_drafts) {
-    auto drafts = static_cast<double>(steps.drafts);
+    double drafts = steps.drafts;
     text += fmt::format("{:>6} {:>6} {:>9.2f} {:>7.2f} {:>9.2f} {:>9.2f} | {:>9.2f}\n",
                         steps.drafts, steps.steps, 1e3 * steps.step_s,
                         quotient(steps.step_s, model.target_s), steps.tokens,

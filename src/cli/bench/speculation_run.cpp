@@ -32,7 +32,7 @@ class TextRunner {
     engine_.flush_cache();
     all_.resize(texts.size());
     for (size_t i = 0; i < texts.size(); ++i) {
-      auto end = texts.begin() + static_cast<std::ptrdiff_t>(i);
+      auto end = texts.begin() + i;
       bool first = std::find(texts.begin(), end, texts[i]) == end;
       TRY(submit(*texts[i], all_[i], first));
     }
@@ -140,7 +140,7 @@ SpeculationStep SpeculationRun::sum() const {
 
 double SpeculationRun::tokens_per_s() const {
   SpeculationStep all = sum();
-  return all.time_s > 0 ? static_cast<double>(all.tokens) / all.time_s : 0;
+  return all.time_s > 0 ? all.tokens / all.time_s : 0;
 }
 
 Result<int64_t> tokens_of(const Llm& llm, const RecordedText& text, int64_t new_tokens_max) {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/signed.h"
 #include "cli/eval/run.h"
 #include "cli/format.h"
 #include "cli/machine.h"
@@ -176,7 +177,7 @@ int report(const EvalRun& run, const std::string& out) {
                run.done(), run.questions(), out);
     return InterruptScope::raised() ? kExitInterrupt : kExitFailure;
   }
-  double accuracy = static_cast<double>(run.correct()) / static_cast<double>(run.questions());
+  double accuracy = static_cast<double>(run.correct()) / run.questions();
   write_stdout(fmt::format("正确率: {}/{} = {:.4f}\n", run.correct(), run.questions(), accuracy));
   return kExitSuccess;
 }
@@ -189,7 +190,7 @@ Result<int> eval(EvalOptions o) {
   EvalSource source = TRY(read_source(task, o));
   EvalSet set = TRY(make_eval_set(task, source, o.shots));
   auto questions = set.items.size();
-  if (o.limit > 0) questions = std::min(questions, static_cast<size_t>(o.limit));
+  if (o.limit > 0) questions = std::min(questions, as_size(o.limit));
   say_shots(o, source, set);
 
   bool remote = !o.base_url.empty();
@@ -275,7 +276,7 @@ VerbAction declare_eval(CLI::App& app) {
   add_model_options(app, o->engine.config, {.word = false});
   add_engine_options(app, o->engine);
   std::vector<CLI::Option*> options = app.get_options();
-  for (CLI::Option* option : std::span(options).subspan(static_cast<size_t>(before))) {
+  for (CLI::Option* option : std::span(options).subspan(as_size(before))) {
     std::string name = option->get_name();
     if (name == "--model" || name == "--log-level" || name == "--max-running-requests") continue;
     o->engine_only.push_back(option);
@@ -289,7 +290,7 @@ VerbAction declare_eval(CLI::App& app) {
 std::string respell(const std::string& word) {
   std::string spelled = respell_peer_option(word);
   if (!spelled.starts_with("--")) return spelled;
-  auto end = spelled.begin() + static_cast<ptrdiff_t>(std::min(spelled.find('='), spelled.size()));
+  auto end = spelled.begin() + std::min(spelled.find('='), spelled.size());
   std::replace(spelled.begin(), end, '_', '-');
   return spelled;
 }

@@ -36,8 +36,7 @@ using SuiteCases = std::vector<SuiteCase>;
 using SuiteAnswers = std::vector<SuiteAnswer>;
 
 double share(const SuiteAnswers& answers, bool SuiteAnswer::* what) {
-  return static_cast<double>(std::ranges::count(answers, true, what)) /
-         static_cast<double>(std::ssize(answers));
+  return static_cast<double>(std::ranges::count(answers, true, what)) / std::ssize(answers);
 }
 
 double bits_per_character(const SuiteCases& cases, const SuiteAnswers& answers) {
@@ -47,7 +46,7 @@ double bits_per_character(const SuiteCases& cases, const SuiteAnswers& answers) 
     bits += answers[i].bits;
     for (char c : cases[i].answer.get<std::string>()) characters += (c & 0xC0) != 0x80;
   }
-  return bits / static_cast<double>(std::max<size_t>(characters, 1));
+  return bits / std::max<size_t>(characters, 1);
 }
 
 // The share of correct answers for each value of a field of "about".
@@ -60,10 +59,9 @@ Json by_field(const SuiteCases& cases, const SuiteAnswers& answers, const char* 
   }
   Json table = Json::array();
   for (const auto& [value, count] : counts) {
-    table.push_back(
-        {{field, value},
-         {"cases", count.second},
-         {"right", static_cast<double>(count.first) / static_cast<double>(count.second)}});
+    table.push_back({{field, value},
+                     {"cases", count.second},
+                     {"right", static_cast<double>(count.first) / count.second}});
   }
   return table;
 }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/signed.h"
 #include "cli/eval/ask_many.h"
 #include "cli/format.h"
 #include "cli/terminal/terminal.h"
@@ -236,20 +237,19 @@ void EvalRun::show() {
   std::string state = fmt::format("{} of {}", done_, questions_);
   int64_t fresh = done_ - done_before_;
   if (done_ > 0) {
-    state += fmt::format("  accuracy {:.4f}",
-                         static_cast<double>(correct_) / static_cast<double>(done_));
+    state += fmt::format("  accuracy {:.4f}", static_cast<double>(correct_) / done_);
   }
   if (fresh > 0) {
     double seconds = std::chrono::duration<double>(now - begin_).count();
     state += fmt::format("  {:.0f} tokens/s", static_cast<double>(tokens_) / seconds);
-    double left = static_cast<double>(questions() - done_) / static_cast<double>(fresh);
+    double left = static_cast<double>(questions() - done_) / fresh;
     state += "  " + time_left(seconds * left);
   }
   line_->show(state);
 }
 
 Status run_in_engine(Llm& llm, const EvalStyle& style, EvalRun& run) {
-  ManyAsked asked{.at_once = static_cast<size_t>(std::max(style.parallel, 1))};
+  ManyAsked asked{.at_once = as_size(std::max(style.parallel, 1))};
   asked.next = [&]() -> Result<std::optional<ManyAsked::Request>> {
     std::optional<size_t> index = run.next();
     if (!index) return std::nullopt;

@@ -44,7 +44,7 @@ class EvalRun {
 
   int64_t correct() const { return correct_; }
   int64_t done() const { return done_; }
-  int64_t questions() const { return static_cast<int64_t>(questions_); }
+  int64_t questions() const { return questions_; }
   int64_t unanswerable() const { return unanswerable_; }
   const std::map<std::string, int64_t>& failures() const { return failures_; }
 

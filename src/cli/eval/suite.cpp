@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/signed.h"
 #include "cli/eval/ask_many.h"
 #include "cli/terminal/terminal.h"
 #include "llm/chat_prompt.h"
@@ -70,7 +71,7 @@ Result<std::vector<SuiteAnswer>> ask_suite(Llm& llm, const std::vector<SuiteCase
   std::vector<SuiteAnswer> answers(cases.size());
   std::vector<std::string> prompts;
   size_t done = 0;
-  ManyAsked asked{.at_once = static_cast<size_t>(std::max(llm.config().queued_max, 1))};
+  ManyAsked asked{.at_once = as_size(std::max(llm.config().queued_max, 1))};
   asked.next = [&]() -> Result<std::optional<ManyAsked::Request>> {
     size_t index = prompts.size();
     if (index == cases.size()) return std::nullopt;
@@ -103,7 +104,7 @@ Result<std::vector<SuiteAnswer>> score_suite(Llm& llm, const std::vector<SuiteCa
     SuiteAnswer answer;
     std::vector<std::optional<float>> logprobs = TRY(llm.score(ids));
     for (size_t i = begin; i < logprobs.size(); ++i) {
-      answer.bits -= static_cast<double>(logprobs[i].value_or(0)) / std::log(2.0);
+      answer.bits -= logprobs[i].value_or(0) / std::log(2.0);
     }
     answers.push_back(std::move(answer));
     answered(answers.size());

@@ -22,6 +22,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/signed.h"
 #include "cli/terminal/terminal.h"
 
 namespace banyan::cli {
@@ -108,7 +109,7 @@ size_t screen_columns() {
 size_t columns_of(const wchar_t* begin, const wchar_t* end) {
   size_t columns = 0;
   for (const wchar_t* c = begin; c != end; ++c) {
-    columns += static_cast<size_t>(utf8proc_charwidth(static_cast<utf8proc_int32_t>(*c)));
+    columns += as_size(utf8proc_charwidth(static_cast<utf8proc_int32_t>(*c)));
   }
   return columns;
 }
@@ -226,7 +227,7 @@ std::string to_utf8(const wchar_t* text, size_t length) {
   for (size_t i = 0; i < length; ++i) {
     utf8proc_uint8_t bytes[4];
     auto count = utf8proc_encode_char(static_cast<utf8proc_int32_t>(text[i]), bytes);
-    out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
+    out.append(reinterpret_cast<const char*>(bytes), as_size(count));
   }
   return out;
 }
@@ -280,7 +281,7 @@ class LineReader::Editor {
     const wchar_t* line = el_wgets(editor_, &count);
     if (line == nullptr || count <= 0) {
       const LineInfoW* info = el_wline(editor_);
-      std::string typed = to_utf8(info->buffer, static_cast<size_t>(info->lastchar - info->buffer));
+      std::string typed = to_utf8(info->buffer, as_size(info->lastchar - info->buffer));
       std::fputc('\n', stderr);
       if (!InterruptScope::raised() && !typed.empty()) {  // the next read reports the end
         return {.kind = LineRead::Kind::kLine, .text = with_breaks(std::move(typed))};
@@ -289,7 +290,7 @@ class LineReader::Editor {
       InterruptScope::clear();
       return {.kind = LineRead::Kind::kInterrupted, .text = std::move(typed)};
     }
-    auto length = static_cast<size_t>(count);
+    auto length = as_size(count);
     while (length > 0 && (line[length - 1] == L'\n' || line[length - 1] == L'\r')) --length;
     std::string text = to_utf8(line, length);
     if (length > 0) remember(line, text);
@@ -374,7 +375,7 @@ LineRead LineReader::read_unprompted() {
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     size_t before = unread_.size();
-    unread_.append(bytes, static_cast<size_t>(count));
+    unread_.append(bytes, as_size(count));
     end = unread_.find('\n', before);
   }
   if (unread_.empty()) return {.kind = LineRead::Kind::kEnd, .text = ""};

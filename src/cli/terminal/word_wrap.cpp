@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/signed.h"
+
 namespace banyan::cli {
 namespace {
 
@@ -18,7 +20,7 @@ size_t width_of(std::string_view text) {
     utf8proc_int32_t point = 0;
     utf8proc_ssize_t length = utf8proc_iterate(bytes, left, &point);
     if (length < 1) length = 1;  // invalid; shown as one character
-    width += point >= 0 ? static_cast<size_t>(std::max(0, utf8proc_charwidth(point))) : 1;
+    width += point >= 0 ? as_size(std::max(0, utf8proc_charwidth(point))) : 1;
     bytes += length;
     left -= length;
   }

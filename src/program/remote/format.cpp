@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/signed.h"
 #include "program/remote/sampling_json.h"
 
 namespace banyan {
@@ -332,7 +333,7 @@ Result<std::vector<ScoredPrompt>> read_scores(ServingApi api, const Json& answer
     }
   }
   scores.front().usage = usage_of(api, answer);
-  scores.front().usage.calls = static_cast<int64_t>(scores.size());
+  scores.front().usage.calls = std::ssize(scores);
   return scores;
 }
 

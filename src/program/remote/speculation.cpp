@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -80,14 +82,13 @@ void Speculation::pass(std::string_view text) {
 size_t Speculation::tokens_until(size_t end) const {
   const std::vector<size_t>& ends = kept_->result.token_ends;
   if (ends.empty()) {
-    auto all =
-        static_cast<size_t>(std::max<int64_t>(kept_->result.info.usage.completion_tokens, 0));
+    auto all = as_size(std::max<int64_t>(kept_->result.info.usage.completion_tokens, 0));
     size_t bytes = end - kept_->at;
     return all > 0 ? std::min(bytes, all) : bytes;
   }
   auto first = std::ranges::upper_bound(ends, kept_->at);  // the token that contains byte `at`
   auto last = std::ranges::lower_bound(ends, end);         // the token whose bytes reach `end`
-  return static_cast<size_t>(last - first) + (end > kept_->at ? 1 : 0);
+  return as_size(last - first) + (end > kept_->at ? 1 : 0);
 }
 
 int64_t Speculation::tokens_before(size_t end) const {
@@ -96,8 +97,8 @@ int64_t Speculation::tokens_before(size_t end) const {
     return std::ranges::upper_bound(whole.token_ends, end) - whole.token_ends.begin();
   }
   if (whole.text.empty()) return 0;
-  double part = static_cast<double>(end) / static_cast<double>(whole.text.size());
-  return std::llround(part * static_cast<double>(whole.info.usage.completion_tokens));
+  double part = static_cast<double>(end) / whole.text.size();
+  return std::llround(part * whole.info.usage.completion_tokens);
 }
 
 int64_t Speculation::unused() const {
@@ -112,7 +113,7 @@ void Speculation::enter(std::shared_ptr<SpeculationLedger> ledger) {
 
 std::optional<Speculation::Cut> Speculation::cut(const GenerationOptions& options) const {
   const GenResult& whole = kept_->result;
-  auto most = static_cast<size_t>(std::max<int64_t>(options.max_new_tokens, 0));
+  auto most = as_size(std::max<int64_t>(options.max_new_tokens, 0));
   Stop stop = find_stop(whole.text, kept_->at, options.stop);
   if (stop.begin != whole.text.npos && tokens_until(stop.begin + stop.text.size()) <= most) {
     return Cut{stop.begin, FinishReason::kStop, stop.text};
@@ -123,7 +124,7 @@ std::optional<Speculation::Cut> Speculation::cut(const GenerationOptions& option
   }
   // Serve up to the maximum length, if that position is known and splits no character.
   const std::vector<size_t>& ends = whole.token_ends;
-  auto first = static_cast<size_t>(std::ranges::upper_bound(ends, kept_->at) - ends.begin());
+  auto first = as_size(std::ranges::upper_bound(ends, kept_->at) - ends.begin());
   if (most == 0 || first + most > ends.size()) return std::nullopt;
   size_t end = ends[first + most - 1];
   // If length and end of text coincide, only a call can tell which finish reason applies.

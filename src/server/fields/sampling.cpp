@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/signed.h"
 #include "llm/dry_breakers.h"
 #include "llm/llm_parts.h"
 #include "llm/stop_regex.h"
@@ -45,9 +46,9 @@ void add_logit_bias(RequestFields& fields, const std::string& name, const Json& 
                                                  name, show(value), -kBiasMax, kBiasMax));
   }
   if (is_id) {
-    request.text.sampling.logit_bias.emplace_back(id, static_cast<float>(number));
+    request.text.sampling.logit_bias.emplace_back(id, number);
   } else {
-    request.text_bias.emplace_back(name, static_cast<float>(number));
+    request.text_bias.emplace_back(name, number);
   }
 }
 
@@ -61,7 +62,7 @@ void read_logit_bias(RequestFields& fields, const EngineConfig& limits, PromptRe
                                                  "numbers",
                                                  show(*bias)));
   }
-  if (static_cast<int64_t>(bias->size()) > limits.logit_bias_max) {
+  if (std::ssize(*bias) > limits.logit_bias_max) {
     return fields.fail("logit_bias", fmt::format(" has {} entries, the limit is {}", bias->size(),
                                                  limits.logit_bias_max));
   }
@@ -91,8 +92,8 @@ void read_dry(RequestFields& fields, const EngineConfig& limits, SamplingParams&
   s.dry_penalty_last_n =
       static_cast<int>(fields.integer("dry_penalty_last_n", s.dry_penalty_last_n, -1, kTokensMax));
   if (fields.find("dry_sequence_breakers") == nullptr) return;
-  s.dry_sequence_breakers = fields.strings(
-      "dry_sequence_breakers", static_cast<size_t>(limits.stop_strings_max), kDryBreakerBytesMax);
+  s.dry_sequence_breakers = fields.strings("dry_sequence_breakers",
+                                           as_size(limits.stop_strings_max), kDryBreakerBytesMax);
 }
 
 SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
@@ -188,11 +189,10 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
       names.llama_numbers ? -2 : 0, kNewTokensMax);
   if (options.max_new_tokens < 0) options.max_new_tokens = kNewTokensMax;  // also the defaults' -1
   options.min_new_tokens = fields.integer(names.min_new_tokens, 0, 0, kNewTokensMax);
-  options.stop = fields.strings(names.stop, static_cast<size_t>(limits.stop_strings_max),
-                                static_cast<size_t>(limits.stop_string_bytes_max));
+  options.stop = fields.strings(names.stop, as_size(limits.stop_strings_max),
+                                as_size(limits.stop_string_bytes_max));
   options.stop_regex = fields.strings("stop_regex", kStopRegexesMax, kStopRegexBytesMax);
-  options.stop_token_ids =
-      fields.token_ids("stop_token_ids", static_cast<size_t>(limits.stop_token_ids_max));
+  options.stop_token_ids = fields.token_ids("stop_token_ids", as_size(limits.stop_token_ids_max));
   options.ignore_eos = fields.flag("ignore_eos", false);
   options.skip_special_tokens = fields.flag("skip_special_tokens", true);
   options.keep_stop =
@@ -260,7 +260,7 @@ Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,
     return std::unexpected(
         RequestError({ErrorCode::kInvalidArgument, "the prompt has no tokens"}, "prompt"));
   }
-  auto prompt = static_cast<int64_t>(tokens.prompt.size());
+  auto prompt = std::ssize(tokens.prompt);
   GenerationOptions& options = tokens.options;
   if (prompt + std::min<int64_t>(options.max_new_tokens, 1) > context) {
     return too_long(prompt, context);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -62,7 +63,7 @@ Result<std::shared_ptr<const TokenRules>> token_rules(const TokenWishes& wishes,
 void TokenFilter::fill_allowed(std::span<uint32_t> mask) const {
   if (!rules_->allowed.empty()) {
     std::ranges::fill(mask, 0u);
-    for (TokenId id : rules_->allowed) mask[static_cast<size_t>(id) / 32] |= 1u << (id % 32);
+    for (TokenId id : rules_->allowed) mask[as_size(id) / 32] |= 1u << (id % 32);
     return;
   }
   std::ranges::fill(mask, ~0u);
@@ -77,7 +78,7 @@ void TokenFilter::fill_mask(std::span<uint32_t> mask) {
     if (written_.size() < before.size()) continue;
     auto last = std::span(written_).last(before.size());
     if (!std::ranges::equal(last, before) || sequence.back() >= vocabulary_) continue;
-    mask[static_cast<size_t>(sequence.back()) / 32] &= ~(1u << (sequence.back() % 32));
+    mask[as_size(sequence.back()) / 32] &= ~(1u << (sequence.back() % 32));
     banned = true;
   }
   bool nothing = banned && std::ranges::all_of(mask, [](uint32_t word) { return word == 0; });
@@ -85,8 +86,8 @@ void TokenFilter::fill_mask(std::span<uint32_t> mask) {
 }
 
 void TokenFilter::rollback(int tokens) {
-  CHECK(tokens >= 0 && static_cast<size_t>(tokens) <= written_.size());
-  written_.resize(written_.size() - static_cast<size_t>(tokens));
+  CHECK(tokens >= 0 && tokens <= std::ssize(written_));
+  written_.resize(written_.size() - as_size(tokens));
 }
 
 }  // namespace banyan

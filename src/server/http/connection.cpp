@@ -15,6 +15,7 @@
 
 #include "base/quote.h"
 #include "base/random.h"
+#include "base/signed.h"
 #include "server/auth.h"
 #include "server/error.h"
 
@@ -98,7 +99,7 @@ void ConnectionHub::end_exchange(const Exchange& exchange) {
 int64_t ConnectionHub::buffer_bytes() const {
   size_t bytes = sizeof scratch;
   for (const auto& connection : open) bytes += connection->buffer_bytes();
-  return static_cast<int64_t>(bytes);
+  return bytes;
 }
 
 void ConnectionHub::flush_soon(std::shared_ptr<Connection> connection) {
@@ -411,8 +412,8 @@ bool Connection::send(uint64_t number, std::string_view data) {
   if (exchange == nullptr || exchange->answer != Answer::kStream) return false;
   exchange->largest_bytes = std::max(exchange->largest_bytes, data.size());
   // A single piece larger than the buffer takes time even if the reader is not slow.
-  size_t limit = std::max(static_cast<size_t>(hub_.service.config().send_buffer_bytes_max),
-                          2 * exchange->largest_bytes);
+  size_t limit =
+      std::max(as_size(hub_.service.config().send_buffer_bytes_max), 2 * exchange->largest_bytes);
   if (unsent_bytes() + data.size() > limit) flush();
   if (phase_ == Phase::kClosed) return false;
   if (unsent_bytes() + data.size() > limit) {
@@ -530,9 +531,9 @@ void Connection::linger() {
 
 void Connection::check_deadline(SteadyTime now) {
   if (phase_ == Phase::kBody) {
-    double allowed_s = hub_.service.config().body_timeout_s +
-                       static_cast<double>(body_bytes_counted_) /
-                           static_cast<double>(hub_.service.config().body_bytes_per_s_min);
+    double allowed_s =
+        hub_.service.config().body_timeout_s +
+        static_cast<double>(body_bytes_counted_) / hub_.service.config().body_bytes_per_s_min;
     if (std::chrono::duration<double>(now - body_begun_).count() > allowed_s) {
       refuse({408, "the request's body came too slowly"});
     }

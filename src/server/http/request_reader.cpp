@@ -97,7 +97,7 @@ std::expected<size_t, Refusal> RequestReader::feed(std::string_view bytes) {
     size_t count =
         parser_->beast.put(boost::asio::const_buffer(bytes.data() + used, bytes.size() - used), ec);
     used += count;
-    if (state_ == State::kHeader) parser_->header_bytes += static_cast<int64_t>(count);
+    if (state_ == State::kHeader) parser_->header_bytes += count;
     if (parser_->chunks > limits_.body_chunks_max) return std::unexpected(too_many_chunks(limits_));
     if (ec && ec != http::error::need_more) return std::unexpected(refusal_of(ec, limits_));
     if (state_ == State::kHeader && parser_->beast.is_header_done()) {
@@ -110,7 +110,7 @@ std::expected<size_t, Refusal> RequestReader::feed(std::string_view bytes) {
     }
   }
   // The remaining bytes are an incomplete line: of the header, of a chunk length or of a trailer.
-  auto left = static_cast<int64_t>(bytes.size() - used);
+  int64_t left = bytes.size() - used;
   bool waits = state_ != State::kDone && ec == http::error::need_more;
   int64_t header_bytes = state_ == State::kHeader ? parser_->header_bytes : 0;
   if (waits && header_bytes + left > limits_.header_bytes_max) {
@@ -172,8 +172,7 @@ std::expected<void, Refusal> RequestReader::finish_header() {
 }
 
 int64_t RequestReader::body_bytes() const {
-  return static_cast<int64_t>(state_ == State::kDone ? request_.body.size()
-                                                     : parser_->beast.get().body().size());
+  return state_ == State::kDone ? request_.body.size() : parser_->beast.get().body().size();
 }
 
 }  // namespace banyan

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/packed_json.h"
+#include "base/signed.h"
 #include "llm/llm_parts.h"
 #include "server/error.h"
 #include "server/fields/infill.h"
@@ -233,7 +234,7 @@ Result<TextRequest> read_prompt(const Json& prompt, const RequestContext& contex
     read.text = *text;
     return read;
   }
-  auto tokens_max = static_cast<size_t>(context.llm.config().prompt_tokens_max);
+  auto tokens_max = as_size(context.llm.config().prompt_tokens_max);
   if (is_packed(prompt)) {
     read.ids = TRY(read_token_ids(prompt, "prompt", tokens_max));
     return read;
@@ -333,7 +334,7 @@ Parsed<GenerationPlan> plan_llama_completion(const RequestContext& context, cons
   TRY(fields.finish());
   std::vector<TextRequest> prompts;
   bool one = is_one_prompt(*prompt);
-  if (!one && (prompt->empty() || static_cast<int64_t>(prompt->size()) > kSequencesMax)) {
+  if (!one && (prompt->empty() || std::ssize(*prompt) > kSequencesMax)) {
     return std::unexpected(RequestError(
         {ErrorCode::kInvalidArgument,
          fmt::format("prompt has {} entries; it must have 1 to {}", prompt->size(), kSequencesMax)},
@@ -365,7 +366,7 @@ std::vector<InfillFile> read_input_extra(RequestFields& fields) {
     if (file.find("text") == nullptr) file.fail("text", " is missing");
     std::string name = file.string("filename", kNameBytesMax);
     files.push_back({.name = name.empty() ? "tmp" : std::move(name),
-                     .text = file.string("text", static_cast<size_t>(kNewTokensMax))});
+                     .text = file.string("text", kNewTokensMax)});
     if (auto done = file.finish(); !done) {
       fields.fail("input_extra", ": " + done.error().error.message);
       break;
@@ -380,7 +381,7 @@ Parsed<GenerationPlan> plan_infill(const RequestContext& context, const Json& bo
   RequestFields fields(body);
   LlamaOptions options;
   PromptRequest request = read_llama_options(fields, context, options);
-  auto bytes_max = static_cast<size_t>(kNewTokensMax);
+  size_t bytes_max = kNewTokensMax;
   std::vector<InfillFile> files = read_input_extra(fields);
   std::string prefix = fields.string("input_prefix", bytes_max);
   std::string suffix = fields.string("input_suffix", bytes_max);

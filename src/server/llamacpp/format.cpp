@@ -31,7 +31,7 @@ void write_rates(JsonWriter& writer, const char* name, int64_t counted, int64_t 
   std::string prefix = std::string(name) + "_";
   double ms = seconds * 1e3;
   writer.field(prefix + "n", counted).field(prefix + "ms", ms);
-  auto count = static_cast<double>(timed);
+  double count = timed;
   writer.field(prefix + "per_token_ms", timed > 0 ? ms / count : 0);
   writer.field(prefix + "per_second", timed > 0 && seconds > 0 ? 1e3 / ms * count : 0);
 }

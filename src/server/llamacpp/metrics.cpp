@@ -15,7 +15,7 @@ std::string llama_metrics(const LlamaFigures& figures) {
                        help, kind, value);
   };
   const EngineStats& stats = figures.stats;
-  auto count = [](int64_t n) { return static_cast<double>(n); };
+  auto count = [](int64_t n) -> double { return n; };
   auto rate = [&](int64_t tokens, double seconds) {
     return seconds > 0 ? count(tokens) / seconds : 0;
   };

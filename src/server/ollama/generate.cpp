@@ -110,7 +110,7 @@ Parsed<GenerationPlan> plan_ollama_chat(const RequestContext& context, const Jso
 Parsed<GenerationPlan> plan_ollama_generate(const RequestContext& context, const Json& body) {
   RequestFields fields(body);
   std::string model = ollama_model(fields, context);
-  OllamaText text = read_ollama_text(fields, static_cast<size_t>(kNewTokensMax));
+  OllamaText text = read_ollama_text(fields, kNewTokensMax);
   if (text.prompt.empty()) {
     GenerationPlan loaded = plan_ollama_load(fields, context, std::move(model), false);
     TRY(fields.finish());

@@ -24,7 +24,7 @@ std::string family_of(const EngineInfo& info) {
 }
 
 std::string parameter_size(int64_t parameters) {
-  auto count = static_cast<double>(parameters);
+  double count = parameters;
   if (count >= 1e9) return fmt::format("{:.1f}B", count / 1e9);
   return count >= 1e6 ? fmt::format("{:.1f}M", count / 1e6) : fmt::format("{:.1f}K", count / 1e3);
 }

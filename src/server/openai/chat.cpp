@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/signed.h"
 #include "llm/llm_parts.h"
 #include "server/chat.h"
 #include "server/generation.h"
@@ -399,7 +400,7 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
   }
   read_scheduling(fields, request.text.options);
   request.text.options.prediction = read_prediction(fields);
-  options.samples = static_cast<size_t>(request.samples);
+  options.samples = as_size(request.samples);
   options.stream = fields.flag("stream", false);
   options.usage = read_usage_options(fields, options.stream);
   options.logprobs = fields.flag("logprobs", false);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/packed_json.h"
+#include "base/signed.h"
 #include "llm/llm_parts.h"
 #include "server/fields/infill.h"
 #include "server/generation.h"
@@ -112,7 +113,7 @@ void append_prompt_logprob(const Tokenizer* tokenizer, const TokenEvent& event, 
     if (event.top[i].token == event.token) own_rank = i + 1;
   }
   add(event.token, event.logprob, own_rank);
-  for (size_t i = 0; i < std::min(event.top.size(), static_cast<size_t>(top)); ++i) {
+  for (size_t i = 0; i < std::min(event.top.size(), as_size(top)); ++i) {
     if (event.top[i].token != event.token) add(event.top[i].token, event.top[i].logprob, i + 1);
   }
   writer.end_object();
@@ -226,7 +227,7 @@ class CompletionAnswer final : public Answer {
     for (size_t i = 0; i < order.size(); ++i) order[i] = first + i;
     if (options_.returned == options_.samples) return order;
     auto mean = [&](size_t i) {
-      auto tokens = static_cast<double>(std::max<int64_t>(1, states_[i].tokens));
+      double tokens = std::max<int64_t>(1, states_[i].tokens);
       return states_[i].logprob_sum / tokens;
     };
     std::ranges::stable_sort(order, [&](size_t a, size_t b) { return mean(a) > mean(b); });
@@ -271,7 +272,7 @@ class CompletionAnswer final : public Answer {
 std::vector<PromptRequest> read_prompts(RequestFields& fields, const PromptRequest& options,
                                         const EngineConfig& limits) {
   std::vector<PromptRequest> prompts;
-  auto ids_max = static_cast<size_t>(limits.prompt_tokens_max);
+  auto ids_max = as_size(limits.prompt_tokens_max);
   auto add = [&](const Json& prompt) {
     PromptRequest& added = prompts.emplace_back(options);
     if (prompt.is_string()) {
@@ -293,7 +294,7 @@ std::vector<PromptRequest> read_prompts(RequestFields& fields, const PromptReque
     fields.fail("prompt", fmt::format(" is {}; it must be a string, a list of strings, a list of "
                                       "token ids or a list of such lists",
                                       show(*prompt)));
-  } else if (static_cast<int64_t>(prompt->size()) * options.samples > kSequencesMax) {
+  } else if (std::ssize(*prompt) * options.samples > kSequencesMax) {
     fields.fail("prompt", fmt::format(" has {} entries, times n = {}; the limit is {} together",
                                       prompt->size(), options.samples, kSequencesMax));
   } else {
@@ -305,7 +306,7 @@ std::vector<PromptRequest> read_prompts(RequestFields& fields, const PromptReque
 // best_of: the number of samples to generate, of which n are returned.
 void read_best_of(RequestFields& fields, PromptRequest& prompt, CompletionOptions& options) {
   std::optional<int64_t> best_of = fields.integer_if("best_of", 1, kSamplesMax);
-  options.returned = static_cast<size_t>(prompt.samples);
+  options.returned = as_size(prompt.samples);
   if (best_of.value_or(prompt.samples) < prompt.samples) {
     fields.fail("best_of", fmt::format(" is {}, less than n = {}", *best_of, prompt.samples));
   }
@@ -314,7 +315,7 @@ void read_best_of(RequestFields& fields, PromptRequest& prompt, CompletionOption
                 " must equal n when streaming, since the best are known only at the end");
   }
   prompt.samples = best_of.value_or(prompt.samples);
-  options.samples = static_cast<size_t>(prompt.samples);
+  options.samples = as_size(prompt.samples);
 }
 
 void read_logprob_options(RequestFields& fields, const EngineConfig& limits,
@@ -371,7 +372,7 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
   read_logprob_options(fields, limits, prompt.text.options, options);
   options.usage = read_usage_options(fields, options.stream);
   read_best_of(fields, prompt, options);
-  std::string suffix = fields.string("suffix", static_cast<size_t>(kNewTokensMax));
+  std::string suffix = fields.string("suffix", kNewTokensMax);
   if (!suffix.empty() && options.echo) fields.fail("suffix", " and echo are both given");
   refuse_openai_fields(fields);
   std::string model = answered_model(fields, context);

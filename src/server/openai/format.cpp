@@ -226,8 +226,7 @@ std::string answered_model(RequestFields& fields, const RequestContext& context)
 }
 
 std::vector<std::string> read_rids(RequestFields& fields, const std::string& fallback) {
-  std::vector<std::string> rids =
-      fields.strings("rid", static_cast<size_t>(kSequencesMax), kNameBytesMax);
+  std::vector<std::string> rids = fields.strings("rid", kSequencesMax, kNameBytesMax);
   if (rids.empty()) rids = {fallback};
   return rids;
 }

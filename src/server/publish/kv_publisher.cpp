@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -55,7 +56,7 @@ std::vector<std::string> receive(void* socket) {
     std::string frame(kFrameBytesMax, '\0');
     int size = zmq_recv(socket, frame.data(), frame.size(), ZMQ_DONTWAIT);
     if (size < 0) return {};
-    frame.resize(std::min(static_cast<size_t>(size), kFrameBytesMax));
+    frame.resize(std::min(as_size(size), kFrameBytesMax));
     if (frames.size() < kFramesMax) frames.push_back(std::move(frame));
     size_t more_size = sizeof more;
     if (zmq_getsockopt(socket, ZMQ_RCVMORE, &more, &more_size) != 0) return {};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -31,8 +33,8 @@ std::span<const PageKey> PromptPages::keys(const StateDigest& states, int page_s
   Chain& chain = chains_.emplace_back(states, page_size_tokens);
   PageKeys keys;
   PageKey parent = keys.root(states, name_space_);
-  auto page = static_cast<size_t>(page_size_tokens);
-  auto pages = static_cast<size_t>(tokens_) / page;
+  auto page = as_size(page_size_tokens);
+  auto pages = as_size(tokens_) / page;
   chain.keys.reserve(pages);
   for (size_t i = 0; i < pages; ++i) {
     parent = keys.page(parent, prompt.subspan(i * page, page));

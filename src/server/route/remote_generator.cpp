@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -168,7 +169,7 @@ Status RemoteGenerator::admit(const std::string& url) {
               .lost = [this, raw = worker.get()](const std::string& why) { lose_all(*raw, why); }});
   if (place == workers_.end()) place = workers_.insert(place, nullptr);
   *place = worker;
-  choice_.add(static_cast<int>(place - workers_.begin()), std::move(worker));
+  choice_.add(narrow<int>(place - workers_.begin()), std::move(worker));
   return {};
 }
 
@@ -186,7 +187,7 @@ void RemoteGenerator::retire(SteadyTime now) {
     workers_[i]->tick(now);
     if (!workers_[i]->leaving || workers_[i]->in_flight > 0) continue;
     spdlog::info("worker {} has left", workers_[i]->url());
-    choice_.remove(static_cast<int>(i));
+    choice_.remove(narrow<int>(i));
     workers_[i]->stop();
     workers_[i] = nullptr;
     if (i < counted_.size()) counted_[i] = {};
@@ -231,7 +232,7 @@ Result<std::shared_ptr<Submission>> RemoteGenerator::submit(std::vector<Generate
     jobs.push_back(std::move(job));
   }
   counts_.requests += std::ssize(jobs);
-  double earned = kRetriesPerRequest * static_cast<double>(jobs.size());
+  double earned = kRetriesPerRequest * jobs.size();
   retries_left_ = std::min(retries_left_ + earned, kRetriesSavedMax);
   jobs_.insert(jobs.begin(), jobs.end());
   waiting_.insert(waiting_.end(), jobs.begin(), jobs.end());
@@ -296,7 +297,7 @@ WireRequest RemoteGenerator::next_attempt(const Job& job) {
 
 void RemoteGenerator::start(const JobPtr& job, const WorkerChoice::Placement& placement,
                             SteadyTime now) {
-  const auto& worker = workers_[static_cast<size_t>(placement.worker)];
+  const auto& worker = at(workers_, placement.worker);
   uint64_t attempt = ++job->attempt;
   job->worker = worker;
   job->placement = placement;

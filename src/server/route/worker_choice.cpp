@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -42,7 +43,7 @@ WorkerChoice::~WorkerChoice() = default;
 
 void WorkerChoice::add(int number, std::shared_ptr<RemoteWorker> worker) {
   CHECK(number >= 0 && number < kWorkersMax);
-  if (number >= std::ssize(sources_)) sources_.resize(static_cast<size_t>(number) + 1);
+  if (number >= std::ssize(sources_)) sources_.resize(as_size(number) + 1);
   CHECK(source(number).worker == nullptr, "worker {} is there already", number);
   source(number) = {.worker = std::move(worker)};
 }
@@ -60,7 +61,7 @@ void WorkerChoice::stop() {
   }
 }
 
-// ---- What workers tell --------------------------------------------------------------------------
+// ---- What workers report ------------------------------------------------------------------------
 
 void WorkerChoice::tick(SteadyTime now) {
   for (int number = 0; number < std::ssize(sources_); ++number) {
@@ -89,7 +90,7 @@ void WorkerChoice::refresh(int number, SteadyTime now) {
 }
 
 bool WorkerChoice::announces(const Source& source) const {
-  return source.view >= 0 && views_[static_cast<size_t>(source.view)].states.has_value();
+  return source.view >= 0 && at(views_, source.view).states.has_value();
 }
 
 void WorkerChoice::listen(int number, SteadyTime now) {
@@ -108,7 +109,7 @@ void WorkerChoice::listen(int number, SteadyTime now) {
   if (s.events->is_open() || now < s.retry_at) return;
   KvPosition position;
   if (announces(s)) {
-    position = views_[static_cast<size_t>(s.view)].fleet->position(number);
+    position = at(views_, s.view).fleet->position(number);
   }
   s.retry_at = now + kReopenPause;
   s.events->open(position);
@@ -121,13 +122,13 @@ bool WorkerChoice::take(int number, const KvMessage& message) {
       leave(number);
       join(number, hello);
     }
-    if (*views_[static_cast<size_t>(s.view)].states != StateDigest(hello->states)) return false;
+    if (*at(views_, s.view).states != StateDigest(hello->states)) return false;
     if (std::exchange(s.silent, false)) {
       spdlog::info("worker {} is chosen by its cache again", s.worker->url());
     }
   }
   if (!announces(s)) return false;
-  FleetView& fleet = *views_[static_cast<size_t>(s.view)].fleet;
+  FleetView& fleet = *at(views_, s.view).fleet;
   return fleet.apply(number, message, ns_of(SteadyClock::now()));
 }
 
@@ -158,7 +159,7 @@ int WorkerChoice::view_for(const Source& source, const KvHello* hello) {
     if (view.workers == 0 || view.identity != source.identity ||
         view.states.has_value() != (hello != nullptr))
       continue;
-    if (hello == nullptr || same_classes(view.classes, hello->classes)) return static_cast<int>(i);
+    if (hello == nullptr || same_classes(view.classes, hello->classes)) return narrow<int>(i);
   }
   View made{.identity = source.identity};
   if (hello != nullptr) {
@@ -177,13 +178,13 @@ int WorkerChoice::view_for(const Source& source, const KvHello* hello) {
   auto place = std::ranges::find(views_, 0, &View::workers);
   if (place == views_.end()) place = views_.insert(place, View());
   *place = std::move(made);
-  return static_cast<int>(place - views_.begin());
+  return narrow<int>(place - views_.begin());
 }
 
 void WorkerChoice::join(int number, const KvHello* hello) {
   Source& s = source(number);
   s.view = view_for(s, hello);
-  View& view = views_[static_cast<size_t>(s.view)];
+  View& view = at(views_, s.view);
   ++view.workers;
   view.fleet->add(number);
 }
@@ -191,15 +192,15 @@ void WorkerChoice::join(int number, const KvHello* hello) {
 void WorkerChoice::leave(int number) {
   int left = std::exchange(source(number).view, -1);
   if (left < 0) return;
-  View& view = views_[static_cast<size_t>(left)];
+  View& view = at(views_, left);
   view.fleet->remove(number);
   if (--view.workers == 0) view = {};
 }
 
 // Used if the worker sends no load reports, or none recently.
 void WorkerChoice::report_load(Source& s, SteadyTime now) {
-  auto number = static_cast<int>(&s - sources_.data());
-  FleetView& fleet = *views_[static_cast<size_t>(s.view)].fleet;
+  auto number = narrow<int>(&s - sources_.data());
+  FleetView& fleet = *at(views_, s.view).fleet;
   const WorkerInfo* info = s.worker->info();
   s.answers = s.worker->answers();
   if (info == nullptr) return;
@@ -235,7 +236,7 @@ WorkerChoice::Placement WorkerChoice::choose(const Request& request, SteadyTime 
   Placement best;
   double best_cost = 0;
   for (int v = 0; v < std::ssize(views_); ++v) {
-    View& view = views_[static_cast<size_t>(v)];
+    View& view = at(views_, v);
     if (view.workers == 0) continue;
     if (!request.identity.empty() && view.identity != request.identity) continue;
     int64_t running = 0;
@@ -260,13 +261,13 @@ WorkerChoice::Placement WorkerChoice::choose(const Request& request, SteadyTime 
 }
 
 void WorkerChoice::sent(const Placement& placement, const Request& request, SteadyTime now) {
-  View& view = views_[static_cast<size_t>(placement.view)];
+  View& view = at(views_, placement.view);
   view.fleet->sent(placement.choice, request_for(view, request), ns_of(now));
 }
 
 void WorkerChoice::ended(const Placement& placement) {
   if (placement.view < 0 || source(placement.worker).view != placement.view) return;
-  views_[static_cast<size_t>(placement.view)].fleet->ended(placement.worker);
+  at(views_, placement.view).fleet->ended(placement.worker);
 }
 
 WorkerChoice::Figures WorkerChoice::figures() const {

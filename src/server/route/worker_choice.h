@@ -97,7 +97,7 @@ class WorkerChoice {
   int view_for(const Source& source, const KvHello* hello);
   bool announces(const Source& source) const;
   RouteRequest request_for(const View& view, const Request& request);
-  Source& source(int number) { return sources_[static_cast<size_t>(number)]; }
+  Source& source(int number) { return sources_[number]; }
 
   boost::asio::io_context& io_;
   const RouteConfig& config_;

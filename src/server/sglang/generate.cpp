@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/packed_json.h"
+#include "base/signed.h"
 #include "llm/llm_parts.h"
 #include "server/generation.h"
 #include "server/json/text.h"
@@ -239,9 +240,9 @@ class GenerateAnswer final : public Answer {
   // Under SGLang's names; nothing without drafts.
   static void append_speculation(const TextStream& stream, std::string& out) {
     if (stream.drafts() == 0) return;
-    auto drafts = static_cast<double>(stream.drafts());
-    auto proposed = static_cast<double>(stream.draft_tokens());
-    auto accepted = static_cast<double>(stream.accepted_draft_tokens());
+    double drafts = stream.drafts();
+    double proposed = stream.draft_tokens();
+    double accepted = stream.accepted_draft_tokens();
     fmt::format_to(std::back_inserter(out),
                    R"(,"spec_verify_ct":{},"spec_draft_token_num":{},"spec_accept_token_num":{},)"
                    R"("spec_accept_rate":{:.4f},"spec_accept_length":{:.4f})",
@@ -300,8 +301,7 @@ bool is_ids(const Json& value) {
 void Reader::add_prompts(const char* name, bool (*is_one)(const Json&)) {
   const Json& value = *fields_.find(name);
   batch_ = !is_one(value);
-  if (batch_ &&
-      (!value.is_array() || value.empty() || static_cast<int64_t>(value.size()) > kSequencesMax)) {
+  if (batch_ && (!value.is_array() || value.empty() || std::ssize(value) > kSequencesMax)) {
     return fields_.fail(name, fmt::format(" is {}; it must be one prompt or 1 to {} of them",
                                           show(value), kSequencesMax));
   }
@@ -312,8 +312,7 @@ void Reader::add_prompts(const char* name, bool (*is_one)(const Json&)) {
       return;
     }
     if (is_one == is_text) return fields_.fail(name, ": " + show(prompt) + " is not a text");
-    auto ids =
-        read_token_ids(prompt, "", static_cast<size_t>(context_.llm.config().prompt_tokens_max));
+    auto ids = read_token_ids(prompt, "", as_size(context_.llm.config().prompt_tokens_max));
     if (!ids) return fields_.fail(name, ids.error().message);
     if (ids->empty()) return fields_.fail(name, " has a prompt without tokens");
     request.ids = std::move(*ids);
@@ -384,7 +383,7 @@ Parsed<std::pair<PromptRequest, LogprobOptions>> Reader::read_prompt(size_t prom
   int64_t begin = fields.integer("logprob_start_len", -1, -1, limits.prompt_tokens_max);
   auto top = fields.integer("top_logprobs_num", 0, 0, limits.top_logprobs_max);
   std::vector<TokenId> chosen =
-      fields.token_ids("token_ids_logprob", static_cast<size_t>(limits.top_logprobs_max));
+      fields.token_ids("token_ids_logprob", as_size(limits.top_logprobs_max));
   TRY(fields.finish());
   if (options.wanted) {
     options.top = top > 0;
@@ -414,7 +413,7 @@ std::vector<std::string> Reader::answer_ids(const GenerationPlan& plan) const {
 Parsed<GenerationPlan> Reader::read() {
   GenerationPlan plan(context_.compiled);
   plan.stream = fields_.flag("stream", false);
-  plan.rids = fields_.strings("rid", static_cast<size_t>(kSequencesMax), kNameBytesMax);
+  plan.rids = fields_.strings("rid", kSequencesMax, kNameBytesMax);
   if (plan.rids.empty()) plan.rids = {context_.request_id};
   fields_.refuse({"input_embeds", "image_data", "audio_data", "video_data", "session_params",
                   "session_id", "custom_logit_processor", "return_hidden_states",
@@ -431,7 +430,7 @@ Parsed<GenerationPlan> Reader::read() {
       fields_.fail("sampling_params", ": n must be the same for all prompts");
     }
     samples = request.samples;
-    if (static_cast<int64_t>(prompts_.size()) * samples > kSequencesMax) {
+    if (std::ssize(prompts_) * samples > kSequencesMax) {
       fields_.fail("sampling_params", fmt::format(": {} prompts times n = {}; the limit is {}",
                                                   prompts_.size(), samples, kSequencesMax));
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/signed.h"
 #include "server/generation.h"
 #include "server/json/writer.h"
 #include "server/openai/format.h"
@@ -81,12 +82,12 @@ Parsed<std::vector<TextRequest>> read_sequences(RequestFields& fields, const Eng
   Json one = Json::array();
   if (items->is_string()) one.push_back(*items);
   const Json& list = items->is_string() ? one : *items;
-  if (!list.is_array() || list.empty() || static_cast<int64_t>(list.size()) > kSequencesMax) {
+  if (!list.is_array() || list.empty() || std::ssize(list) > kSequencesMax) {
     return invalid_argument("items is {}; it must be a text or 1 to {} items", show(*items),
                             kSequencesMax);
   }
   std::vector<TextRequest> sequences;
-  auto ids_max = static_cast<size_t>(limits.prompt_tokens_max);
+  auto ids_max = as_size(limits.prompt_tokens_max);
   for (const Json& item : list) {
     TextRequest& sequence = sequences.emplace_back();
     if (item.is_string() && query.is_string()) {
@@ -111,7 +112,7 @@ Parsed<std::vector<std::vector<TokenId>>> read_labels(RequestFields& fields, siz
   const Json* labels = fields.find("label_token_ids");
   if (labels == nullptr) fields.fail("label_token_ids", " is missing");
   TRY(fields.finish());
-  auto count_max = static_cast<size_t>(limits.top_logprobs_max);
+  auto count_max = as_size(limits.top_logprobs_max);
   bool each = labels->is_array() && !labels->empty() && labels->front().is_array();
   if (each && labels->size() != items) {
     return invalid_argument("label_token_ids has {} lists for {} items", labels->size(), items);

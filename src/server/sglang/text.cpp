@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/signed.h"
 #include "llm/chat_prompt.h"
 #include "llm/llm_parts.h"
 #include "server/fields/sampling.h"
@@ -55,9 +56,8 @@ struct AbortRequest {
 
 Parsed<AbortRequest> read_abort(const RequestContext&, const Json& body) {
   RequestFields fields(body);
-  AbortRequest request{
-      .rids = fields.strings("rid", static_cast<size_t>(kSequencesMax), kNameBytesMax),
-      .all = fields.flag("abort_all", false)};
+  AbortRequest request{.rids = fields.strings("rid", kSequencesMax, kNameBytesMax),
+                       .all = fields.flag("abort_all", false)};
   TRY(fields.finish());
   return request;
 }
@@ -110,7 +110,7 @@ Parsed<Json> detokenize(const RequestContext& context, const Json& body) {
   const Json* tokens = fields.find("tokens");
   if (tokens == nullptr) fields.fail("tokens", " is missing");
   TRY(fields.finish());
-  auto tokens_max = static_cast<size_t>(context.llm.config().prompt_tokens_max);
+  auto tokens_max = as_size(context.llm.config().prompt_tokens_max);
   auto decode = [&](const Json& list) -> Result<std::string> {
     return tokenizer->decode(TRY(read_token_ids(list, "tokens", tokens_max)), skip);
   };

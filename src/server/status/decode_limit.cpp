@@ -21,10 +21,10 @@ Result<Asked> read_asked(const Service& service, const HttpRequest& request) {
 }
 
 Json limit_json(const EngineInfo& info, const Asked& asked, const MachineLimits& limits) {
-  Work work = decode_work(info, asked.sequences, static_cast<double>(asked.context));
+  Work work = decode_work(info, asked.sequences, asked.context);
   double reading_s = work.bytes / limits.bytes_per_s;
   double computing_s = work.seconds(limits.operations_per_s);
-  auto tokens = static_cast<double>(asked.sequences);
+  double tokens = asked.sequences;
   return {{"tokens_per_s_limit", tokens / std::max(reading_s, computing_s)},
           {"bound_by", reading_s >= computing_s ? "memory" : "arithmetic"},
           {"sequences", asked.sequences},

@@ -59,8 +59,8 @@ Json drafters_json(const EngineStats& stats) {
 
 Json state_json(const Service& service) {
   const EngineStats& stats = service.engine_stats();
-  double accept_length = 1 + static_cast<double>(stats.accepted_draft_tokens) /
-                                 static_cast<double>(std::max<int64_t>(1, stats.drafts));
+  double accept_length =
+      1 + static_cast<double>(stats.accepted_draft_tokens) / std::max<int64_t>(1, stats.drafts);
   return {{"num_running_reqs", stats.running},
           {"num_queue_reqs", stats.queued},
           {"pages_free", stats.pages_free},

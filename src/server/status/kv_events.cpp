@@ -34,10 +34,10 @@ class SpeedMeter {
     int64_t prompts = stats.prompt_tokens - last_.prompt_tokens, steps = stats.steps - last_.steps;
     // Only an engine that had work all the time shows its speed.
     if (known_ && prompts_wait && prompts_waited_ && prompts > 0) {
-      blend(prefill_tokens_s_, static_cast<double>(prompts) / time_s);
+      blend(prefill_tokens_s_, prompts / time_s);
     }
     if (known_ && prompts == 0 && steps > 0 && stats.running > 0 && last_.running > 0) {
-      blend(step_ms_, 1000 * time_s / static_cast<double>(steps));
+      blend(step_ms_, 1000 * time_s / steps);
     }
     known_ = true;
     at_ = now;
@@ -140,8 +140,7 @@ class KvStream : public std::enable_shared_from_this<KvStream> {
     do {
       size_t end = std::min(units.size(), begin + kKvFrameEventsMax);
       KvSnapshotPart part{.sequence = sequence, .first = begin == 0, .last = end == units.size()};
-      part.units.assign(units.begin() + static_cast<std::ptrdiff_t>(begin),
-                        units.begin() + static_cast<std::ptrdiff_t>(end));
+      part.units.assign(units.begin() + begin, units.begin() + end);
       write_kv_message(part, bytes_);
       begin = end;
     } while (begin < units.size());

@@ -24,8 +24,8 @@ int64_t resident_bytes() {
 
 void measure_memory(MemoryUse& use) {
   struct mallinfo2 heap = mallinfo2();
-  use.heap_used = static_cast<int64_t>(heap.uordblks + heap.hblkhd);
-  use.heap_free = static_cast<int64_t>(heap.fordblks);
+  use.heap_used = heap.uordblks + heap.hblkhd;
+  use.heap_free = heap.fordblks;
   use.resident = resident_bytes();
 }
 

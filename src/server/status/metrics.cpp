@@ -94,7 +94,7 @@ void add_experts(std::span<const ExpertCounts> layers, const prometheus::Labels&
     metric.label.push_back({"expert", ""});
     auto add = [&](std::string expert, int64_t count) {
       metric.label.back().value = std::move(expert);
-      metric.counter.value = static_cast<double>(count);
+      metric.counter.value = count;
       tokens.metric.push_back(metric);
     };
     for (size_t i = 0; i < layer.experts.size(); ++i) add(std::to_string(i), layer.experts[i]);
@@ -116,7 +116,7 @@ void add_grammars(const GrammarStats& stats, size_t waiting, const prometheus::L
     return metric;
   };
   auto count = [&](const char* name, const char* help, uint64_t value) {
-    add(name, help, Type::Counter).counter.value = static_cast<double>(value);
+    add(name, help, Type::Counter).counter.value = value;
   };
   count("sglang:num_grammar_cache_hit_total", "Grammars found compiled in the cache", stats.hits);
   count("sglang:num_grammar_timeout_total", "Grammars whose compilation timed out", stats.timeouts);
@@ -130,10 +130,10 @@ void add_grammars(const GrammarStats& stats, size_t waiting, const prometheus::L
   time.sample_sum = stats.compile_s;
   add("sglang:num_grammar_queue_reqs", "Requests whose grammars are queued or being compiled",
       Type::Gauge)
-      .gauge.value = static_cast<double>(waiting);
+      .gauge.value = waiting;
   add("banyan:grammar_cache_bytes", "Memory of compiled grammars and their token masks",
       Type::Gauge)
-      .gauge.value = static_cast<double>(stats.bytes);
+      .gauge.value = stats.bytes;
 }
 
 void add_spans(const SpanCounts& spans, const prometheus::Labels& labels,
@@ -142,7 +142,7 @@ void add_spans(const SpanCounts& spans, const prometheus::Labels& labels,
     auto& family = families.emplace_back(family_of(name, help, prometheus::MetricType::Counter));
     prometheus::ClientMetric& metric = family.metric.emplace_back();
     for (const auto& [key, value] : labels) metric.label.push_back({key, value});
-    metric.counter.value = static_cast<double>(count);
+    metric.counter.value = count;
   };
   add("banyan:spans_exported_total", "Spans accepted by the collector", spans.exported);
   add("banyan:spans_dropped_total", "Spans lost because the collector did not accept them",
@@ -166,7 +166,7 @@ void add_memory(const MemoryUse& use, const prometheus::Labels& labels,
     prometheus::ClientMetric& metric = family.metric.emplace_back();
     for (const auto& [key, value] : labels) metric.label.push_back({key, value});
     metric.label.push_back({"part", part});
-    metric.gauge.value = static_cast<double>(bytes);
+    metric.gauge.value = bytes;
   }
   families.push_back(std::move(family));
 }
@@ -272,16 +272,16 @@ struct Metrics::Impl {
       const DrafterStats &drafter = now.drafters[i], &before = last.drafters[i];
       std::string name(drafter.name);
       count("banyan:drafter_tokens_total", "Draft tokens proposed, by drafter", "drafter", name,
-            static_cast<double>(drafter.draft_tokens - before.draft_tokens));
+            drafter.draft_tokens - before.draft_tokens);
       count("banyan:drafter_accepted_tokens_total", "Accepted draft tokens, by drafter", "drafter",
-            name, static_cast<double>(drafter.accepted_tokens - before.accepted_tokens));
+            name, drafter.accepted_tokens - before.accepted_tokens);
       count("banyan:drafter_seconds_total", "Time spent drafting, in seconds, by drafter",
             "drafter", name, drafter.time_s - before.time_s);
     }
     for (size_t i = 0; i < now.accepted_at.size(); ++i) {
       count("vllm:spec_decode_num_accepted_tokens_per_pos_total",
             "Accepted draft tokens, by position in the draft", "position", std::to_string(i),
-            static_cast<double>(now.accepted_at[i] - last.accepted_at[i]));
+            now.accepted_at[i] - last.accepted_at[i]);
     }
   }
 
@@ -293,7 +293,7 @@ struct Metrics::Impl {
                   now.layers[i].health == before.layers[i].health;
       if (!same || before.layer_count == 0) set_layer(now.layers[i]);
     }
-    auto gained = [](int64_t a, int64_t b) { return static_cast<double>(a - b); };
+    auto gained = [](int64_t a, int64_t b) -> double { return a - b; };
     add("banyan:evicted_unwritten_total", "Units that left memory before they were stored",
         gained(now.evicted_unwritten, before.evicted_unwritten), {});
     add("banyan:restore_seconds_saved_total", "Time of computing that loading saved, estimated",
@@ -307,7 +307,7 @@ struct Metrics::Impl {
 
   void count_layer(const CacheLayerStats& now, const CacheLayerStats& before) {
     prometheus::Labels tier = {{"tier", std::string(now.backend)}};
-    auto gained = [](int64_t a, int64_t b) { return static_cast<double>(a - b); };
+    auto gained = [](int64_t a, int64_t b) -> double { return a - b; };
     add("sglang:cached_tokens_total", "Prompt tokens taken from the cache",
         gained(now.restored_tokens, before.restored_tokens),
         {{"cache_source", (now.backend == "host" ? "" : "storage_") + std::string(now.backend)}});
@@ -331,7 +331,7 @@ struct Metrics::Impl {
     auto set = [&](const char* name, const char* help, int64_t value,
                    prometheus::Labels labels = {}) {
       labels.try_emplace("tier", now.backend);
-      gauge(name, help, labels).Set(static_cast<double>(value));
+      gauge(name, help, labels).Set(value);
     };
     for (size_t c = 0; c < kinds.size(); ++c) {
       set("banyan:tier_units", "Units in the store", now.units[c], {{"kind", kinds[c]}});
@@ -412,7 +412,7 @@ void Metrics::begin(const std::string& model_name, const EngineInfo& info, doubl
   impl_->page_size_tokens = info.page_size_tokens;
   for (const StateClassSummary& c : info.state_classes) impl_->kinds.push_back(c.name);
   impl_->state_bytes_per_sequence = info.state_bytes_per_sequence;
-  impl_->total_tokens.Set(static_cast<double>(info.total_tokens_max));
+  impl_->total_tokens.Set(info.total_tokens_max);
   impl_->load_time.Set(load_s);
   for (FinishReason reason : {FinishReason::kStop, FinishReason::kLength, FinishReason::kCancelled,
                               FinishReason::kTimeout, FinishReason::kError}) {
@@ -436,9 +436,9 @@ void Metrics::finished(const RequestTimes& times) {
   if (cut_short) impl_->aborted.Increment();
   impl_->total.Observe(times.total_s);
   impl_->queue_time.Observe(times.queued_s);
-  impl_->request_prompt.Observe(static_cast<double>(times.prompt_tokens));
-  impl_->request_generated.Observe(static_cast<double>(times.generated_tokens));
-  impl_->request_max.Observe(static_cast<double>(times.new_tokens_max));
+  impl_->request_prompt.Observe(times.prompt_tokens);
+  impl_->request_generated.Observe(times.generated_tokens);
+  impl_->request_max.Observe(times.new_tokens_max);
   impl_->inference_time.Observe(std::max(0.0, times.total_s - times.queued_s));
   if (times.generated_tokens == 0) return;
   double decode_s = times.total_s - times.first_token_s;
@@ -448,7 +448,7 @@ void Metrics::finished(const RequestTimes& times) {
   impl_->prefill_time.Observe(std::max(0.0, times.first_token_s - times.queued_s));
   impl_->decode_time.Observe(decode_s);
   if (times.generated_tokens > 1) {
-    impl_->per_token.Observe(decode_s / static_cast<double>(times.generated_tokens - 1));
+    impl_->per_token.Observe(decode_s / (times.generated_tokens - 1));
   }
 }
 
@@ -463,7 +463,7 @@ void Metrics::constrained() {
 void Metrics::step(const StepReport& report) {
   const EngineStats& now = report.stats;
   const EngineStats& last = impl_->last;
-  auto count = [](int64_t n) { return static_cast<double>(n); };
+  auto count = [](int64_t n) -> double { return n; };
   double computed = count(now.prompt_tokens - last.prompt_tokens);
   double cached = count(now.cached_tokens - last.cached_tokens);
   impl_->prompt_tokens.Increment(computed + cached);

@@ -44,7 +44,7 @@ std::string event_name(const TraceEvent& event) {
 }
 
 void write_event(const TraceEvent& event, int64_t origin_ns, JsonWriter& writer) {
-  auto us = [](int64_t ns) { return static_cast<double>(ns) / 1e3; };
+  auto us = [](int64_t ns) { return ns / 1e3; };
   writer.begin_object()
       .field("name", event_name(event))
       .field("cat", event.category)

@@ -128,7 +128,7 @@ std::vector<Span> SpanExporter::Sender::next_batch() {
   }
   auto end = queue_.begin() + std::ssize(queue_);
   if (queue_.size() > options_.batch_max) {
-    end = queue_.begin() + static_cast<ptrdiff_t>(options_.batch_max);
+    end = queue_.begin() + options_.batch_max;
   }
   std::vector<Span> batch(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
   queue_.erase(queue_.begin(), end);

@@ -144,7 +144,7 @@ template <class T>
 void append_value(const T& value, std::string& out) {
   auto to = std::back_inserter(out);
   if constexpr (std::is_floating_point_v<T>) {
-    auto number = static_cast<double>(value);
+    double number = value;
     std::isfinite(number) ? fmt::format_to(to, "{}", number) : fmt::format_to(to, "null");
   } else if constexpr (std::is_same_v<T, bool>) {
     out += value ? "true" : "false";
@@ -516,7 +516,7 @@ bool read_event(std::string_view text, WireLine& line) {
   e.matched_stop = static_cast<TokenId>(scanner.integer());
   e.cached_tokens = scanner.integer();
   e.restored_tokens = scanner.integer();
-  e.queued_s = static_cast<double>(scanner.integer()) * 1e-9;
+  e.queued_s = scanner.integer() * 1e-9;
   e.drafts = scanner.integer();
   e.draft_tokens = scanner.integer();
   read_logprobs(scanner, line.top);

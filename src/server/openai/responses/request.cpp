@@ -349,7 +349,7 @@ Parsed<ResponsesRequest> read_responses_request(const RequestContext& context,
   read_limits(fields, context, request);
   read_response_tools(fields, request.chat);
   read_reasoning(fields, request.chat.prompt.variables);
-  std::string instructions = fields.string("instructions", static_cast<size_t>(kNewTokensMax));
+  std::string instructions = fields.string("instructions", kNewTokensMax);
   read_previous(fields, context, request);
   const Json* input = fields.find("input");
   if (input == nullptr) {
