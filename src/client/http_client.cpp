@@ -77,6 +77,7 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void exchange() {
+    if (sinks_.connected) sinks_.connected();
     reader_.emplace([this](std::string_view piece) { sinks_.body(reader_->status(), piece); });
     written_ = false;
     sent_ = 0;

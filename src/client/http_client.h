@@ -42,6 +42,7 @@ struct ClientRequest {
 // Called on the io_context's thread. `end` is called exactly once, last, and never from within
 // send(). `http_status` is 0 if none arrived; `outcome` is an error if the response is incomplete.
 struct ClientSinks {
+  std::function<void()> connected = {};  // the request may reach the server from now on
   std::function<void(int http_status, std::string_view piece)> body;
   std::function<void(int http_status, Status outcome)> end;
 };

@@ -20,9 +20,10 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr auto kTick = std::chrono::milliseconds(20);
 constexpr double kRetriesPerRequest = 0.1, kRetriesSavedMax = 100;
 // If a worker dies this soon after it took a request, without a token of it, the request may be the
-// cause.
+// cause. Other requests that it took meanwhile share the blame: workers that die for another reason
+// must not take requests with them.
 constexpr double kSuddenDeath_s = 0.5;
-constexpr int kSuddenDeathsMax = 2;
+constexpr double kBlameMax = 2.5;  // more than two deaths, however certain
 // The assumed length of an answer before any is known, and the weight of each new one.
 constexpr double kOutputTokens = 128, kOutputBlend = 0.05;
 constexpr size_t kLineBytesMax = 16 << 20;
@@ -104,9 +105,12 @@ struct RemoteGenerator::Job {
   std::vector<int> refused_by;  // workers that refused it since it last ran
   uint64_t attempt = 0, exchange = 0;
   SteadyTime sent;
+  bool delivered = false;  // the worker may have it
   bool answered = false;
   std::string carry;  // an incomplete line, or an error's body
-  int migrations = 0, sudden_deaths = 0;
+  int migrations = 0;
+  int sudden_deaths = 0;  // of workers in a row, ...
+  double blame = 0;       // ... and the sum of its shares in them
 
   int64_t prompt_tokens() const { return std::ssize(wire.request.prompt); }
   int64_t next_position() const { return prompt_tokens() + std::ssize(tokens); }
@@ -302,14 +306,18 @@ void RemoteGenerator::start(const JobPtr& job, const WorkerChoice::Placement& pl
   job->worker = worker;
   job->placement = placement;
   job->sent = now;
-  job->answered = false;
+  job->delivered = job->answered = false;
   job->carry.clear();
   if (job->tokens.empty()) job->identity = worker->info()->identity;
   ++worker->in_flight;
+  ++worker->unanswered;
   worker->waiting_tokens += job->prompt_tokens();
   counts_.sent_tokens += job->prompt_tokens();
   counts_.predicted_tokens += std::min(placement.choice.cached_tokens, job->prompt_tokens());
   ClientSinks sinks;
+  sinks.connected = [job, attempt] {
+    if (job->attempt == attempt) job->delivered = true;
+  };
   sinks.body = [this, job, attempt](int status, std::string_view bytes) {
     if (job->attempt == attempt) take_bytes(job, status, bytes);
   };
@@ -373,7 +381,10 @@ void RemoteGenerator::take_event(const JobPtr& job, TokenEvent event) {
   }
   if (!std::exchange(job->answered, true)) {
     job->worker->waiting_tokens -= job->prompt_tokens();
+    --job->worker->unanswered;
     job->worker->succeeded();
+    job->sudden_deaths = 0;
+    job->blame = 0;
     job->refused_by.clear();
     counts_.cached_tokens += std::min(event.cached_tokens, job->prompt_tokens());
   }
@@ -455,13 +466,19 @@ void RemoteGenerator::lose_all(const RemoteWorker& worker, const std::string& wh
 }
 
 void RemoteGenerator::lose(const JobPtr& job, const std::string& why, bool crashed) {
-  bool sudden = !job->answered && seconds_between(job->sent, SteadyClock::now()) < kSuddenDeath_s;
+  SteadyTime now = SteadyClock::now();
+  bool sudden =
+      job->delivered && !job->answered && seconds_between(job->sent, now) < kSuddenDeath_s;
+  if (crashed && sudden) {
+    ++job->sudden_deaths;
+    job->blame += job->worker->death.share(now, job->worker->unanswered - 1);
+  }
   std::string url = job->worker->url();
   hang_up(*job);
   leave(*job);
   job->drafts = job->drafts_all;
   job->draft_tokens = job->draft_tokens_all;
-  if (crashed && sudden && ++job->sudden_deaths >= kSuddenDeathsMax) {
+  if (job->blame >= kBlameMax) {
     ++counts_.poisoned;
     return fail(job, {ErrorCode::kIo, fmt::format("{} workers died just after they got this "
                                                   "request, so it is not sent to another",
@@ -489,7 +506,10 @@ void RemoteGenerator::requeue(const JobPtr& job) {
 void RemoteGenerator::leave(Job& job) {
   ++job.attempt;
   --job.worker->in_flight;
-  if (!job.answered) job.worker->waiting_tokens -= job.prompt_tokens();
+  if (!job.answered) {
+    job.worker->waiting_tokens -= job.prompt_tokens();
+    --job.worker->unanswered;
+  }
   choice_.ended(job.placement);
   job.worker = nullptr;
   job.exchange = 0;
@@ -630,65 +650,6 @@ void RemoteGenerator::report() {
   sum.stats.generated_tokens = totals_.generated_tokens;
   sum.stats.queued += std::ssize(waiting_);
   if (on_step_) on_step_(sum);
-}
-
-// ---- Figures ------------------------------------------------------------------------------------
-
-std::vector<GeneratorFigure> RemoteGenerator::figures() const {
-  std::vector<GeneratorFigure> all;
-  auto total = [&](std::string_view name, std::string_view help, auto value) {
-    all.push_back({name, help, true, static_cast<double>(value)});
-  };
-  auto gauge = [&](std::string_view name, std::string_view help, auto value) {
-    all.push_back({name, help, false, static_cast<double>(value)});
-  };
-  WorkerChoice::Figures choice = choice_.figures();
-  total("banyan:router_sent_prompt_tokens_total", "Prompt tokens sent to workers",
-        counts_.sent_tokens);
-  total("banyan:router_predicted_cached_tokens_total",
-        "Of them, those that the router took for cached at the worker", counts_.predicted_tokens);
-  total("banyan:router_cached_tokens_total", "Of them, those that were", counts_.cached_tokens);
-  total("banyan:router_migrations_total", "Times that a request lost its worker and went on",
-        counts_.migrations);
-  total("banyan:router_retries_total", "Times that a request was refused and went to another",
-        counts_.retries);
-  total("banyan:router_poisoned_total", "Requests that two workers ended of", counts_.poisoned);
-  total("banyan:router_queue_timeouts_total", "Requests for which no worker had room in time",
-        counts_.expired);
-  gauge("banyan:router_waiting_requests", "Requests that wait for a worker", waiting_.size());
-  total("banyan:router_decisions_total", "Choices of a worker", choice.decisions);
-  total("banyan:router_decision_seconds_total", "Time of choosing", choice.decision_s);
-  total("banyan:router_hashed_pages_total", "Pages of prompts whose keys were made",
-        choice.hashed_pages);
-  total("banyan:router_hashing_seconds_total", "Time of making them", choice.hashing_s);
-  gauge("banyan:router_known_pages", "Pages in the map of who has what", choice.entries);
-  gauge("banyan:router_map_bytes", "Memory of that map", choice.bytes);
-  total("banyan:router_forgotten_pages_total", "Pages that the map had no room for",
-        choice.evicted);
-  total("banyan:router_event_gaps_total", "Times that events of a worker were missing",
-        choice.gaps);
-  total("banyan:router_event_streams_ended_total", "Times that a worker's events broke off",
-        choice.reopened);
-  gauge("banyan:router_announcing_workers", "Workers that tell what they have cached",
-        choice.announcing);
-  add_worker_figures(all);
-  return all;
-}
-
-void RemoteGenerator::add_worker_figures(std::vector<GeneratorFigure>& all) const {
-  auto each = [&](std::string_view name, std::string_view help, auto value_of) {
-    for (const auto& worker : workers_) {
-      if (!worker) continue;
-      all.push_back(
-          {name, help, false, static_cast<double>(value_of(*worker)), "worker", worker->url()});
-    }
-  };
-  each("banyan:router_worker_ready", "1: it takes requests",
-       [](const RemoteWorker& w) { return w.is_ready() ? 1 : 0; });
-  each("banyan:router_worker_requests", "Requests of this router that run there",
-       [](const RemoteWorker& w) { return w.in_flight; });
-  each("banyan:router_worker_waiting_tokens", "Prompt tokens sent there and not answered yet",
-       [](const RemoteWorker& w) { return w.waiting_tokens; });
 }
 
 }  // namespace banyan

@@ -6,8 +6,8 @@
 // Streams never move between workers that differ in anything that changes a bit.
 //
 // Three limits keep failures from spreading. A request moves `migrations_max` times at most. One
-// that two workers died of at once is not given to a third. Retries on workers that live, but
-// refuse, are at most a tenth of the traffic.
+// that three workers died of at once, as hardly another can have caused, is not given to a fourth.
+// Retries on workers that live, but refuse, are at most a tenth of the traffic.
 //
 // Belongs to the I/O thread, which is the delivery thread.
 #pragma once

@@ -13,6 +13,7 @@
 
 #include "client/http_client.h"
 #include "server/route/route_config.h"
+#include "server/route/shared_death.h"
 #include "server/worker/worker_info.h"
 
 namespace banyan {
@@ -54,6 +55,8 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
   void succeeded() { failures_ = 0; }
 
   int64_t in_flight = 0, waiting_tokens = 0;  // of this router's requests
+  int64_t unanswered = 0;                     // of those in flight
+  SharedDeath death;
   bool leaving = false;  // no longer listed: finishes its requests and gets no new ones
 
  private:
