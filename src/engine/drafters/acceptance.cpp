@@ -11,10 +11,8 @@ namespace {
 constexpr double kMemory = 0.995, kOwnMemory = 0.98;
 // ... and of one sequence's per step in which nothing of it was verified.
 constexpr double kIdleMemory = 0.98;
-// How many tokens a prior counts for, and how many rejections of one sequence.
-constexpr double kPriorTokens = 4, kOwnPrior = 1.5;
-// A count is used from this many tokens on.
-constexpr double kEnough = 24;
+// How many tokens a prior counts for, that of one position, and rejections of one sequence.
+constexpr double kPriorTokens = 4, kPositionPrior = 12, kOwnPrior = 1.5;
 // Even a hopeless source keeps this chance: one that is never tried could not recover.
 constexpr double kChanceMin = 0.02, kChanceMax = 0.999;
 // Chances before anything is measured. The first source is text that a constraint forces.
@@ -42,6 +40,10 @@ void Acceptance::Count::observe(bool kept) {
   seen = seen * kMemory + 1;
 }
 
+double Acceptance::Count::rate(double prior, double tokens) const {
+  return (accepted + prior * tokens) / (seen + tokens);
+}
+
 size_t Acceptance::position_of(int64_t position) {
   return std::min(as_size(position), kPositions - 1);
 }
@@ -52,19 +54,15 @@ size_t Acceptance::confidence_of(float confidence) {
 }
 
 double Acceptance::rate(int source) const {
-  const Count& all = at(sources_, source).all;
-  double prior = source == 0 ? kForcedPrior : kDraftPrior;
-  return (all.accepted + prior * kPriorTokens) / (all.seen + kPriorTokens);
+  return at(sources_, source).all.rate(source == 0 ? kForcedPrior : kDraftPrior, kPriorTokens);
 }
 
-// By the most specific count that has seen enough tokens.
 double Acceptance::common(int source, int64_t position, float confidence) const {
   const Source& of = at(sources_, source);
   size_t bucket = confidence_of(confidence);
-  const Count& exact = of.by_position[position_of(position)][bucket];
-  if (exact.seen >= kEnough) return exact.rate();
-  const Count& alike = of.by_confidence[bucket];
-  return alike.seen >= kEnough ? alike.rate() : rate(source);
+  double prior = (rate(source) + std::clamp<double>(confidence, 0, kForcedPrior)) / 2;
+  double alike = of.by_confidence[bucket].rate(prior, kPriorTokens);
+  return of.by_position[position_of(position)][bucket].rate(alike, kPositionPrior);
 }
 
 double Acceptance::chance(int source, int64_t position, float confidence,

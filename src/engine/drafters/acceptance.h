@@ -1,10 +1,11 @@
 // How likely draft tokens are to be accepted, learned from verified drafts.
 //
 // Tokens are counted by source, position in the draft, and the drafter's own confidence; old counts
-// decay. Where few were seen, those of all positions serve, and then those of the whole source. On
-// top of that each sequence has a factor on rejections, for text that is easier or harder than
-// the average. Cutting a draft where its tokens become unlikely is the filter of C2T (Huo et al.
-// 2025, arXiv:2502.13652) as a table: it is indexed by what that network takes as its input.
+// decay. The fewer were seen, the more weight has the rate of all positions, and before that the
+// mean of the source's rate and the confidence. On top of that each sequence has a factor on
+// rejections, for text that is easier or harder than the average. Cutting a draft where its tokens
+// become unlikely is the filter of C2T (Huo et al. 2025, arXiv:2502.13652) as a table: it is
+// indexed by what that network takes as its input.
 #pragma once
 
 #include <array>
@@ -42,7 +43,8 @@ class Acceptance {
   struct Count {
     double accepted = 0, seen = 0;
     void observe(bool kept);
-    double rate() const { return accepted / seen; }
+    // With a prior that counts for so many tokens.
+    double rate(double prior, double tokens) const;
   };
   struct Source {
     Count all;

@@ -9,32 +9,34 @@
 namespace banyan {
 namespace {
 
-// Drafts are verified if they promise at least this, since less is within the estimates' error, ...
+// Drafts are verified if they promise at least this, since less is within the estimates' error.
 constexpr double kGainMin = 1.015;
-// ... and compared with steps without them if they promise less than this.
-constexpr double kGainSure = 1.10;
 // Tokens less likely than this are never worth a row.
 constexpr double kWorthARow = 0.02;
-// The share of the time for trials, and the most that is saved up, in steps without drafts.
-constexpr double kTrialShare = 0.004, kCreditMax = 4, kCreditAtFirst = 2;
+// The share of the time that all drafts together may lose, and how much of it, in steps without
+// drafts, may be saved up. The first credit is as much.
+constexpr double kLossShare = 0.0025, kCreditMax = 1.25;
+// Trials leave this share of the credit to drafts that promise more, unless the credit is as full
+// as the second. Only then are there trials where no draft promises to pay.
+constexpr double kTrialRest = 0.5, kTrialCredit = 0.9;
+// How much of what its drafts have saved a sequence keeps, in steps without drafts.
+constexpr double kSavedMax = 12;
+// The share of the time that trials may take beyond what the best choice takes, and how much of it
+// may be saved up, in steps without drafts.
+constexpr double kTrialShare = 0.004, kTrialsMax = 4, kTrialsAtFirst = 2;
 constexpr int64_t kStepsBetweenTrials = 8;
 // Measurements older than this many steps are repeated when a trial is affordable.
-constexpr int64_t kPlainAge = 256, kDraftedAge = 1024;
+constexpr int64_t kPlainAge = 128, kDraftedAge = 1024;
 // The first steps have no drafts: they are what others are compared with.
-constexpr int64_t kFirstPlainSteps = 2;
-constexpr int64_t kWindowSteps = 64;
-// Consecutive windows with drafts after each win, without them after each loss: powers of two.
-constexpr int kWinsMax = 5, kLossesMax = 6;
+constexpr int64_t kFirstPlainSteps = 4;
 // A longer draft may pay again where step times rise in stairs; how far to look.
 constexpr int64_t kPassesAhead = 4;
-constexpr double kGainMemory = 0.95;
+constexpr double kGainMemory = 0.95, kMeasuredMemory = 0.99;
 
 }  // namespace
 
 DraftControl::DraftControl(const RowCurve& estimate, bool measures)
-    : measures_(measures), cost_(estimate) {
-  if (measures) enter(Phase::kYardstick, kFirstPlainSteps);
-}
+    : measures_(measures), cost_(estimate) {}
 
 // ---- The rule --------------------------------------------------------------------------------
 
@@ -42,6 +44,7 @@ void DraftControl::sort(std::span<DraftLine> lines) {
   heap_.clear();
   order_.clear();
   sums_.assign(1, 0);
+  saved_s_.assign(1, 0);
   for (size_t i = 0; i < lines.size(); ++i) {
     lines[i].taken = 0;
     if (!lines[i].chances.empty()) {
@@ -53,13 +56,24 @@ void DraftControl::sort(std::span<DraftLine> lines) {
     std::pop_heap(heap_.begin(), heap_.end());
     Next next = heap_.back();
     heap_.pop_back();
+    DraftLine& line = lines[next.line];
     order_.push_back(next.line);
     sums_.push_back(sums_.back() + next.chance);
-    DraftLine& line = lines[next.line];
+    saved_s_.push_back(saved_s_.back() + (line.taken == 0 ? line.saved_s : 0));
     if (++line.taken == std::ssize(line.chances)) continue;
     heap_.push_back({at(line.chances, line.taken), next.line});
     std::push_heap(heap_.begin(), heap_.end());
   }
+  for (DraftLine& line : lines) line.taken = 0;
+}
+
+// If none of the first `tokens` tokens is accepted.
+double DraftControl::loss_s(int64_t sequences, int64_t tokens, const RowCurve& times) const {
+  return tokens > 0 ? at_rows(times, sequences + tokens) - cost_.plain_s(sequences) : 0;
+}
+
+bool DraftControl::affords(double loss_s, int64_t tokens) const {
+  return !measures_ || loss_s <= credit_s_ + at(saved_s_, tokens);
 }
 
 DraftControl::Choice DraftControl::best(int64_t sequences, const RowCurve& times,
@@ -67,7 +81,7 @@ DraftControl::Choice DraftControl::best(int64_t sequences, const RowCurve& times
   Choice choice{0, plain_rate};
   for (int64_t m = 1; m < std::ssize(sums_); ++m) {
     double rate = (sequences + at(sums_, m)) / at_rows(times, sequences + m);
-    if (rate > choice.rate) choice = {m, rate};
+    if (rate > choice.rate && affords(loss_s(sequences, m, times), m)) choice = {m, rate};
   }
   if (choice.rate < kGainMin * plain_rate) choice = {0, plain_rate};
   return choice;
@@ -75,45 +89,41 @@ DraftControl::Choice DraftControl::best(int64_t sequences, const RowCurve& times
 
 int64_t DraftControl::choose(int64_t sequences, std::span<DraftLine> lines) {
   next_ = {};
-  for (DraftLine& line : lines) line.taken = 0;
-  if (!allows() || sequences == 0) return 0;
   sort(lines);
+  if (sequences == 0 || (measures_ && cost_.steps() < kFirstPlainSteps)) return 0;
   RowCurve times = cost_.drafted_s(sequences);
   double plain_rate = sequences / cost_.plain_s(sequences);
+  token_s_ = loss_s(sequences, 1, times);
   Choice choice = best(sequences, times, plain_rate);
-  double gain = choice.rate / plain_rate;
-  predicted_gain_ = kGainMemory * predicted_gain_ + (1 - kGainMemory) * gain;
-  next_.rate = choice.rate;
+  predicted_gain_ = kGainMemory * predicted_gain_ + (1 - kGainMemory) * choice.rate / plain_rate;
   if (choice.tokens == 0 && !order_.empty()) ++unpaid_steps_;
-  int64_t tokens = trial(sequences, times, choice);
-  for (DraftLine& line : lines) line.taken = 0;
+  int64_t tokens = choice.tokens;
+  if (measures_ && ++since_trial_ >= kStepsBetweenTrials) {
+    tokens = trial(sequences, times, choice);
+    next_.trial = tokens != choice.tokens;
+    if (next_.trial) next_.excess_s = excess_s(sequences, tokens, times, choice.rate);
+  }
   for (int64_t m = 0; m < tokens; ++m) ++lines[at(order_, m)].taken;
   return tokens;
 }
 
-// The expected loss of verifying this many tokens, compared with drawing tokens at `rate`.
-double DraftControl::loss_s(int64_t sequences, int64_t tokens, const RowCurve& times,
-                            double rate) const {
+// The expected time of a step with so many drafts, beyond what its tokens take at `rate`.
+double DraftControl::excess_s(int64_t sequences, int64_t tokens, const RowCurve& times,
+                              double rate) const {
   double time_s = tokens > 0 ? at_rows(times, sequences + tokens) : cost_.plain_s(sequences);
-  return time_s - (sequences + at(sums_, tokens)) / rate;
+  return std::max(0.0, time_s - (sequences + at(sums_, tokens)) / rate);
 }
 
 // The best choice, or another one whose time is to be measured.
-int64_t DraftControl::trial(int64_t sequences, const RowCurve& times, const Choice& best) {
-  if (!measures_ || ++since_trial_ < kStepsBetweenTrials) return best.tokens;
-  auto affordable = [&](int64_t tokens) {
-    return loss_s(sequences, tokens, times, best.rate) <= budget_s_;
+int64_t DraftControl::trial(int64_t sequences, const RowCurve& times, const Choice& best) const {
+  auto excess = [&](int64_t m) { return excess_s(sequences, m, times, best.rate); };
+  bool full = credit_s_ >= kTrialCredit * credit_max_s_;
+  auto affordable = [&](int64_t m) {
+    double loss = loss_s(sequences, m, times);
+    return excess(m) <= trials_s_ && affords(full ? loss : loss / kTrialRest, m);
   };
-  auto take = [&](int64_t tokens) {
-    if (!affordable(tokens)) return best.tokens;
-    since_trial_ = 0;
-    next_.trial = true;
-    ++trials_;
-    return tokens;
-  };
-  // The cheapest ones to measure.
-  Trial unknown, old;
-  int64_t offered = std::ssize(order_);
+  // The cheapest ones to measure; 0: none.
+  int64_t unknown = 0, old = 0, offered = std::ssize(order_);
   double plain_s = cost_.plain_s(sequences);
   for (int64_t m = 1; m <= offered; ++m) {
     // Even if its rows were free?
@@ -122,15 +132,17 @@ int64_t DraftControl::trial(int64_t sequences, const RowCurve& times, const Choi
     if (m == best.tokens || !last || rate <= best.rate) continue;
     bool known = cost_.knows_drafted(sequences + m);
     if (known && cost_.drafted_age(sequences + m) <= kDraftedAge) continue;
-    Trial& cheapest = known ? old : unknown;
-    double loss = loss_s(sequences, m, times, best.rate);
-    if (cheapest.tokens == 0 || loss < cheapest.loss_s) cheapest = {m, loss};
+    if (!affordable(m)) continue;
+    int64_t& cheapest = known ? old : unknown;
+    if (cheapest == 0 || excess(m) < excess(cheapest)) cheapest = m;
   }
-  if (unknown.tokens > 0 && unknown.loss_s <= budget_s_) return take(unknown.tokens);
-  if (best.tokens > 0 && cost_.plain_age(sequences) > kPlainAge) return take(0);
-  if (old.tokens > 0) return take(old.tokens);
+  if (unknown > 0) return unknown;
+  bool stale = best.tokens > 0 && cost_.plain_age(sequences) > kPlainAge;
+  if (stale && affordable(0)) return 0;
+  if (old > 0) return old;
   // By current estimates no draft pays. A trial may correct them.
-  return best.tokens == 0 && offered > 0 ? take(1) : best.tokens;
+  bool tries = best.tokens == 0 && offered > 0 && full && affordable(1);
+  return tries ? 1 : best.tokens;
 }
 
 int64_t DraftControl::passes(int64_t sequences, std::span<const double> rates, int64_t tokens_max,
@@ -162,14 +174,40 @@ double DraftControl::price(int64_t sequences, int64_t tokens, double pass_s) con
   return row_s * sequences / plain_s;
 }
 
+bool DraftControl::allows(double saved_s) const {
+  return !measures_ || token_s_ <= credit_s_ + saved_s;
+}
+
 bool DraftControl::affords_trial(double cost_s) const {
-  return measures_ && since_trial_ >= kStepsBetweenTrials && cost_s <= budget_s_;
+  return measures_ && since_trial_ >= kStepsBetweenTrials && cost_s <= credit_s_;
 }
 
 // ---- Measurements ----------------------------------------------------------------------------
 
+void DraftControl::add_credit(double saved_s) {
+  credit_s_ = std::min(credit_s_ + saved_s, credit_max_s_);
+}
+
+// Charges the rows of drafts and gives credit for the tokens that they added, by the means of step
+// times, since single steps vary. A sequence keeps what the credit has no room for; losses that its
+// savings do not cover fall on the credit.
+void DraftControl::settle(int64_t sequences, std::span<const DraftOutcome> outcomes) {
+  if (!measures_ || !cost_.measured() || sequences == 0) return;
+  int64_t drafts = 0;
+  for (const DraftOutcome& outcome : outcomes) drafts += outcome.drafts;
+  if (drafts == 0) return;
+  double plain_s = cost_.plain_s(sequences), token_s = plain_s / sequences;
+  double row_s = loss_s(sequences, drafts, cost_.drafted_s(sequences)) / drafts;
+  for (const DraftOutcome& outcome : outcomes) {
+    double saved_s = *outcome.saved_s + outcome.accepted * token_s - outcome.drafts * row_s;
+    double before_s = credit_s_;
+    add_credit(saved_s);
+    *outcome.saved_s = std::clamp(saved_s - (credit_s_ - before_s), 0.0, kSavedMax * plain_s);
+  }
+}
+
 void DraftControl::observe(const MeasuredStep& step) {
-  Chosen chosen = std::exchange(now_, next_);
+  Chosen chosen = std::exchange(now_, std::exchange(next_, {}));
   if (!measures_ || step.sequences == 0 || step.time_s <= 0) return;
   bool first = !cost_.measured();
   // Steps with rows other than next tokens and drafts cannot be compared.
@@ -177,59 +215,25 @@ void DraftControl::observe(const MeasuredStep& step) {
     cost_.observe(step.sequences, step.rows, step.time_s);
   }
   double plain_s = cost_.plain_s(step.sequences), all_s = step.time_s + step.drafting_s;
-  if (first) budget_s_ = kCreditAtFirst * plain_s;
-  budget_s_ += kTrialShare * all_s;
-  bool drafted = step.drafts > 0;
+  credit_max_s_ = kCreditMax * plain_s;
+  if (first) credit_s_ = credit_max_s_, trials_s_ = kTrialsAtFirst * plain_s;
+  add_credit(kLossShare * all_s);
+  trials_s_ = std::min(trials_s_ + kTrialShare * all_s - chosen.excess_s, kTrialsMax * plain_s);
+  credit_s_ -= step.drafting_s;
   if (chosen.trial) {
-    budget_s_ -= std::max(0.0, step.time_s - step.tokens / chosen.rate);
+    ++trials_;
+    since_trial_ = 0;
   }
-  budget_s_ = std::min(budget_s_, kCreditMax * plain_s);
-
-  double per_sequence = static_cast<double>(step.tokens) / step.sequences;
-  ++window_.steps;
-  window_.drafted += drafted ? 1 : 0;
-  window_.spent_s += all_s;
-  window_.worth_s += plain_s * per_sequence;
-  window_.predicted += predicted_gain_;
-  if (phase_ != Phase::kDrafting) ++paused_steps_;
-  if (--phase_steps_ <= 0) end_window();
-}
-
-void DraftControl::enter(Phase phase, int64_t steps) {
-  phase_ = phase;
-  phase_steps_ = steps;
-  window_ = {};
-}
-
-// After a window with drafts: nothing to compare if they clearly pay, or if there were none.
-void DraftControl::end_window() {
-  if (phase_ == Phase::kDrafting) {
-    double predicted = window_.predicted / window_.steps;
-    bool sure = predicted >= kGainSure && window_.cost() < 1;
-    if (window_.drafted * 4 < window_.steps || sure) {
-      if (window_.drafted > 0) measured_gain_ = 1 / window_.cost();
-      return enter(Phase::kDrafting, kWindowSteps);
-    }
-    with_ = window_;
-    return enter(Phase::kYardstick, kWindowSteps);
-  }
-  if (phase_ == Phase::kPaused || with_.steps == 0) return enter(Phase::kDrafting, kWindowSteps);
-  measured_gain_ = window_.cost() / with_.cost();
-  if (measured_gain_ >= 1) {
-    losses_ = 0;
-    wins_ = std::min(wins_ + 1, kWinsMax);
-    return enter(Phase::kDrafting, kWindowSteps << wins_);
-  }
-  wins_ = 0;
-  int64_t windows = (int64_t{1} << std::min(losses_++, kLossesMax)) - 1;
-  // The baseline was the first of the windows without drafts.
-  enter(windows > 0 ? Phase::kPaused : Phase::kDrafting,
-        windows > 0 ? kWindowSteps * windows : kWindowSteps);
+  bool drafted = step.drafts > 0;
+  if (!drafted && !allows(0)) ++paused_steps_;
+  double share = static_cast<double>(step.tokens) / step.sequences;
+  worth_s_ = kMeasuredMemory * worth_s_ + (drafted ? plain_s * share : step.time_s);
+  spent_s_ = kMeasuredMemory * spent_s_ + all_s;
 }
 
 void DraftControl::report(SpeculationStats& stats) const {
   stats.predicted_gain = predicted_gain_;
-  stats.measured_gain = measured_gain_;
+  stats.measured_gain = spent_s_ > 0 ? worth_s_ / spent_s_ : 1;
   stats.trial_steps = trials_;
   stats.paused_steps = paused_steps_;
   stats.unpaid_steps = unpaid_steps_;

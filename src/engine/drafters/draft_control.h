@@ -5,10 +5,12 @@
 // (n + sum of m chances) / (time of a step with n + m rows); the m with the best rate is taken, 0
 // where none is 1.5% better (goodput: Liu et al. 2024, arXiv:2406.14066).
 //
-// Two things keep that honest. A small share of the time pays for trials: lengths whose step time
-// is not known or was measured long ago, and drafts where none seem to pay. And where little is
-// gained, windows of steps with drafts are compared with windows without; on a loss, drafting
-// pauses, and longer after each further loss.
+// An account keeps that honest. Each sequence may lose what its own drafts have saved; beyond that,
+// all share a small credit, which grows by 0.25% of the time. A step has drafts only if the account
+// covers the loss of all of them. So decoding with drafts takes at most 1% longer than without,
+// whatever is proposed, as far as step times are known. The credit also pays for proposals that
+// come to nothing, and for trials: lengths whose step time is not known or was measured long ago,
+// and drafts where none seem to pay.
 //
 // Times vary from run to run, and so may the number of steps; the tokens do not. Engine's thread
 // only.
@@ -38,11 +40,11 @@ struct MeasuredStep {
 struct SpeculationStats {
   static constexpr size_t kRows = 32;
 
-  // Recent speed with drafts over that without: as step times and acceptance predict it, and as it
-  // was measured when windows with and without drafts were last compared.
+  // Recent speed with drafts over that without: as step times and acceptance predict it, and as
+  // measured.
   double predicted_gain = 1, measured_gain = 1;
   int64_t trial_steps = 0;   // taken to measure something
-  int64_t paused_steps = 0;  // without drafts, to compare or since they made steps slower
+  int64_t paused_steps = 0;  // without drafts, since earlier ones have lost what they may
   int64_t unpaid_steps = 0;  // without drafts, since no proposed token was worth its row
   // Time of a decode step, by sequences without drafts and by rows of one sequence with drafts,
   // from 1 on; 0: nothing measured yet.
@@ -52,7 +54,14 @@ struct SpeculationStats {
 // The draft of one sequence: the chance that all its tokens up to each one are accepted.
 struct DraftLine {
   std::span<const double> chances;  // descending
+  double saved_s = 0;               // by its drafts so far
   int64_t taken = 0;                // the answer: how many tokens to verify
+};
+
+// What became of one sequence's draft.
+struct DraftOutcome {
+  double* saved_s = nullptr;  // updated
+  int64_t drafts = 0, accepted = 0;
 };
 
 class DraftControl {
@@ -60,8 +69,8 @@ class DraftControl {
   // Without `measures`, times are those of the estimate.
   DraftControl(const RowCurve& estimate, bool measures);
 
-  // Whether the next step may have drafts.
-  bool allows() const { return phase_ == Phase::kDrafting || !measures_; }
+  // Whether the account covers a draft token of a sequence whose drafts have saved so much.
+  bool allows(double saved_s) const;
 
   // Sets DraftLine::taken for a step of `sequences` sequences. Returns the sum.
   int64_t choose(int64_t sequences, std::span<DraftLine> lines);
@@ -76,52 +85,46 @@ class DraftControl {
   // Whether a drafter that does not seem to pay is to be tried again, at `cost_s`.
   bool affords_trial(double cost_s) const;
 
+  // Settles the account of a step's drafts, before the next step is chosen and before its time is
+  // known. `sequences` 0: the step is not comparable.
+  void settle(int64_t sequences, std::span<const DraftOutcome> outcomes);
   void observe(const MeasuredStep& step);
+  // What the drafts of a sequence that has ended have saved fills up the credit.
+  void add_credit(double saved_s);
   void report(SpeculationStats& stats) const;
 
  private:
-  enum class Phase : uint8_t { kDrafting, kYardstick, kPaused };
-  // Time taken over time that steps without drafts take for as many tokens.
-  struct Window {
-    int64_t steps = 0, drafted = 0;
-    double spent_s = 0, worth_s = 0, predicted = 0;
-    double cost() const { return worth_s > 0 ? spent_s / worth_s : 1; }
-  };
   struct Choice {
     int64_t tokens = 0;
     double rate = 0;
   };
-  struct Trial {
-    int64_t tokens = 0;
-    double loss_s = 0;
+  // What choose() decided for a step that is not observed yet.
+  struct Chosen {
+    bool trial = false;
+    double excess_s = 0;  // expected, of a trial
   };
 
   void sort(std::span<DraftLine> lines);
   Choice best(int64_t sequences, const RowCurve& times, double plain_rate) const;
-  int64_t trial(int64_t sequences, const RowCurve& times, const Choice& best);
-  double loss_s(int64_t sequences, int64_t tokens, const RowCurve& times, double rate) const;
-  void end_window();
-  void enter(Phase phase, int64_t steps);
+  int64_t trial(int64_t sequences, const RowCurve& times, const Choice& best) const;
+  double loss_s(int64_t sequences, int64_t tokens, const RowCurve& times) const;
+  double excess_s(int64_t sequences, int64_t tokens, const RowCurve& times, double rate) const;
+  bool affords(double loss_s, int64_t tokens) const;
 
   const bool measures_;
   StepCost cost_;
-  double budget_s_ = 0;
+  double credit_s_ = 0, credit_max_s_ = 0;
+  double trials_s_ = 0;  // what trials may take
+  double token_s_ = 0;   // the loss by one draft token, as of the last choice
   int64_t since_trial_ = 0;
-  // A step is chosen before the one before it is observed.
-  struct Chosen {
-    bool trial = false;
-    double rate = 0;  // the rate expected without the trial
-  };
-  Chosen next_, now_;
+  Chosen next_, now_;  // a step is chosen before the one before it is observed
 
-  Phase phase_ = Phase::kDrafting;
-  int64_t phase_steps_ = 0;  // steps left of the phase
-  Window window_, with_;     // the current one, and the last with drafts
-  int wins_ = 0, losses_ = 0;
-  double predicted_gain_ = 1, measured_gain_ = 1;
+  double predicted_gain_ = 1;
+  double worth_s_ = 0, spent_s_ = 0;  // recently: by steps without drafts, and as measured
   int64_t trials_ = 0, paused_steps_ = 0, unpaid_steps_ = 0;
 
-  // Reused by choose(): lines by their next token, best first, and what the tokens add up to.
+  // Reused by choose(): lines by their next token, best first, and what the first so many tokens
+  // add up to.
   struct Next {
     double chance;
     uint32_t line;
@@ -131,7 +134,8 @@ class DraftControl {
   };
   std::vector<Next> heap_;
   std::vector<uint32_t> order_;  // the line of each token
-  std::vector<double> sums_;     // of the chances of the first so many tokens
+  std::vector<double> sums_;     // of chances
+  std::vector<double> saved_s_;  // of the lines that they belong to
 };
 
 }  // namespace banyan

@@ -147,7 +147,7 @@ int64_t Speculator::offer_forced(Sequence& s, Offer& offer) const {
   offer.best.clear();
   // The last token of the budget is drawn, never drafted.
   int64_t room = std::min(tokens_max(s), s.tokens_max - s.length() - 1);
-  if (room <= 0 || !control_.allows()) return 0;
+  if (room <= 0 || !control_.allows(draft.saved_s)) return 0;
   if (!jump_forward_ || !s.request.constraint) return room;
   std::span<const TokenId> forced = s.request.constraint->draft_tokens();
   double chance = 1;
@@ -298,7 +298,9 @@ void Speculator::cut_forbidden(Sequence& s) {
 // Shortens the drafts to what a step of `running` sequences should verify.
 void Speculator::choose_lengths(std::span<Offer> offers, int64_t running) {
   lines_.clear();
-  for (Offer& offer : offers) lines_.push_back({.chances = offer.chances});
+  for (Offer& offer : offers) {
+    lines_.push_back({.chances = offer.chances, .saved_s = offer.sequence->draft.saved_s});
+  }
   control_.choose(running, lines_);
   for (size_t i = 0; i < offers.size(); ++i) {
     Sequence::Draft& draft = offers[i].sequence->draft;
@@ -323,9 +325,11 @@ void Speculator::observe_drafters(const StepPlan& plan) {
   bool decodes = std::ranges::none_of(plan.spans, [](const PlannedSpan& span) {
     return span.sequence != nullptr && span.first < span.sequence->prompt_tokens;
   });
+  bool allowed = std::ranges::any_of(
+      drafting_, [this](const Sequence* s) { return control_.allows(s->draft.saved_s); });
   for (int source = 1; source <= std::ssize(drafters_); ++source) {
     Effort& effort = at(efforts_, source);
-    bool paused = !control_.allows() || !effort.asked;
+    bool paused = !effort.asked || !allowed;
     double began_s = now_s();
     at(drafters_, source - 1).drafter->observe(plan, paused);
     double time_s = now_s() - began_s;
@@ -336,6 +340,7 @@ void Speculator::observe_drafters(const StepPlan& plan) {
 
 void Speculator::settle(StepPlan& plan, int64_t running) {
   drafting_.clear();
+  outcomes_.clear();
   for (PlannedSpan& span : plan.spans) {
     if (span.sequence == nullptr) continue;
     Sequence& s = *span.sequence;
@@ -345,11 +350,13 @@ void Speculator::settle(StepPlan& plan, int64_t running) {
       auto drafts = slice(s.draft.tokens, 0, span.drafts);
       span.kept = std::ranges::mismatch(tokens, drafts).in1 - tokens.begin();
       learn(s, span);
+      outcomes_.push_back({&s.draft.saved_s, span.drafts, span.kept});
     } else if (drawn > 0) {
       for (OwnAcceptance& own : s.draft.sources) own.fade();
     }
     if (drawn > 0 && s.finish == FinishReason::kNone) drafting_.push_back(&s);
   }
+  control_.settle(shape(plan).sequences, outcomes_);
   double began_s = now_s();
   observe_drafters(plan);
   propose(drafting_, std::max<int64_t>(running, std::ssize(drafting_)));
@@ -357,6 +364,7 @@ void Speculator::settle(StepPlan& plan, int64_t running) {
 }
 
 void Speculator::end(const Sequence& s) {
+  control_.add_credit(s.draft.saved_s);
   for (const NamedDrafter& drafter : drafters_) drafter.drafter->end(s);
 }
 

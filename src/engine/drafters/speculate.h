@@ -120,6 +120,7 @@ class Speculator {
   std::vector<Offer> offers_;
   std::vector<DraftTask*> tasks_;
   std::vector<DraftLine> lines_;
+  std::vector<DraftOutcome> outcomes_;  // of the last step
   std::vector<double> rates_;
   std::vector<uint32_t> mask_;
 

@@ -42,6 +42,7 @@ class StepCost {
   RowCurve drafted_s(int64_t sequences) const;
 
   bool measured() const { return steps_ > 0; }
+  int64_t steps() const { return steps_; }  // observed
   // Steps observed since one like this; all of them if there was none.
   int64_t plain_age(int64_t sequences) const;
   int64_t drafted_age(int64_t rows) const;

@@ -396,7 +396,7 @@ TEST(DraftModelDrafter, DrawsWhatTheModelWillDraw) {
   const auto* drafter = std::ranges::find(stats.drafters, "draft", &DrafterStats::name);
   ASSERT_NE(drafter, stats.drafters.end());
   EXPECT_GT(drafter->draft_tokens, 250);
-  EXPECT_EQ(drafter->accepted_tokens, drafter->draft_tokens);
+  EXPECT_LE(drafter->draft_tokens - drafter->accepted_tokens, 3) << "where the text ends";
   EXPECT_LT(stats.steps, 3 * 16);
 }
 

@@ -83,8 +83,8 @@ TEST(Eagle3Drafter, ChangesNothingWhateverTheModel) {
       drafted += drafter.draft_tokens;
     }
   }
-  EXPECT_GT(drafted, 1000);
-  EXPECT_GT(accepted, 500);
+  EXPECT_GT(drafted, 400);
+  EXPECT_GT(accepted, 200);
 }
 
 // The text of random weights loops, so a golden head over real pages is right now and then.
