@@ -75,6 +75,7 @@ struct Sequence {
     // Acceptance of each source: the constraint first, then the engine's drafters.
     std::array<OwnAcceptance, EngineStats::kDraftersMax> sources;
     double saved_s = 0;               // time that its drafts have saved, for draft_control.h
+    int64_t published = -1;           // how far drafters/suffix.h knows its pages; -1: not at all
     std::unique_ptr<TextIndex> text;  // index of its own tokens, for drafters/own_text.h, ...
     int64_t indexed = 0;              // ... which covers this many
     int64_t drafts = 0, proposed = 0, accepted_end = 0;  // for TokenEvent

@@ -119,7 +119,7 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
         fmt::format(
             "Speculative decoding: draft tokens and keep those that the model would draw; the "
             "output does not change: {}. NGRAM drafts what followed the last tokens "
-            "earlier in the text, SUFFIX also what followed them in recent texts, NEXTN "
+            "earlier in the text, SUFFIX also what followed them in the prefix cache, NEXTN "
             "uses the model's own multi-token prediction layer (MTP), EAGLE3 a head trained for "
             "the model and STANDALONE a smaller model with the same vocabulary "
             "(--speculative-draft-model-path)",

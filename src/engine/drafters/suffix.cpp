@@ -6,76 +6,68 @@
 #include <utility>
 
 #include "base/signed.h"
+#include "cache/tree_text.h"
 #include "engine/drafters/own_text.h"
+#include "engine/schedule/scheduler.h"
 #include "engine/sequence.h"
 
 namespace banyan {
 namespace {
 
-constexpr int64_t kHalfTokens = int64_t{1} << 15;  // of recent text per namespace
 constexpr size_t kNamespacesMax = 16;
 // A continuation stops when its estimated probability falls below this.
 constexpr float kOddsMin = 0.1f;
 // How many match lengths are tried, longest first.
 constexpr int kLengthsMax = 4;
 
-// Prompts and outputs of ended sequences of one namespace.
-class RecentTexts {
- public:
-  explicit RecentTexts(PrefixNamespace name) : name_(std::move(name)) {}
-
-  const PrefixNamespace& name() const { return name_; }
-  const TextIndex& newer() const { return newer_; }
-  const TextIndex& older() const { return older_; }
-
-  void add(std::span<const TokenId> tokens) {
-    tokens = tokens.last(std::min<size_t>(tokens.size(), kHalfTokens - 1));
-    if (newer_.size() + std::ssize(tokens) >= kHalfTokens) {
-      older_ = std::move(newer_);
-      newer_ = TextIndex(kHalfTokens);
-    }
-    newer_.append(tokens);
-    TokenId separator = TextIndex::kSeparator;
-    newer_.append({&separator, 1});
-  }
-
- private:
-  PrefixNamespace name_;
-  TextIndex newer_{kHalfTokens}, older_{0};
+// What the prefix cache has of one namespace.
+struct SharedText {
+  explicit SharedText(PrefixNamespace its_name) : name(std::move(its_name)) {}
+  PrefixNamespace name;
+  TreeText text;
 };
 
-// A match that may be continued.
+// A match that may be continued: in the sequence's own text, or else in the tree.
 struct Candidate {
-  const TextIndex* text = nullptr;
-  bool own = false;
-  TextIndex::Match match;
+  const TextIndex* own = nullptr;
+  int64_t end = 0;  // of the match in its own text
+  TreePlace place;
+  int64_t length = 0;
   bool agrees = false;  // matches the continuation so far
-  TokenId next = 0;     // its token after that
+  TreePlace ahead;      // after that, ...
+  TokenId next = 0;     // ... and its next token
 };
 
 class Candidates {
  public:
-  void add(const TextIndex& text, bool own, std::span<const TextIndex::Match> matches) {
-    for (const TextIndex::Match& match : matches) all_[count_++] = {&text, own, match};
+  void add(const TextIndex& own, std::span<const TextIndex::Match> matches) {
+    for (const TextIndex::Match& match : matches) {
+      all_[count_++] = {.own = &own, .end = match.end, .length = match.length};
+    }
   }
-  // Longest first. Ties keep the order of insertion, newest first.
+  void add(std::span<const TreePlace> places, std::span<const TokenId> context) {
+    for (const TreePlace& place : places) {
+      int64_t length = place.common_length(context, TextIndex::kContextMax);
+      if (length < TreeText::kMatchMin) continue;  // tokens of the same hash
+      all_[count_++] = {.place = place, .length = length};
+    }
+  }
+  // Longest first. Ties keep the order of insertion.
   void sort() {
-    std::ranges::stable_sort(used(), [](const Candidate& a, const Candidate& b) {
-      return a.match.length > b.match.length;
-    });
+    std::ranges::stable_sort(
+        used(), [](const Candidate& a, const Candidate& b) { return a.length > b.length; });
   }
   std::span<Candidate> used() { return std::span(all_).first(count_); }
 
  private:
-  std::array<Candidate, 3 * TextIndex::kMatchesMax> all_;
+  std::array<Candidate, TextIndex::kMatchesMax + TreeText::kPlacesMax> all_;
   size_t count_ = 0;
 };
 
-TokenId token_of(const Candidate& c, std::span<const TokenId> forced,
-                 std::span<const TokenId> drafted, int64_t ahead) {
-  if (c.own) return own_token(*c.text, forced, drafted, c.match.end, ahead);
-  int64_t i = c.match.end + ahead;
-  return i < c.text->size() ? (*c.text)[i] : TextIndex::kSeparator;
+// Called for each token ahead in turn.
+TokenId token_of(Candidate& c, const DraftTask& task, std::span<const TokenId> drafted) {
+  if (c.own == nullptr) return c.ahead.next();
+  return own_token(*c.own, task.forced, drafted, c.end, std::ssize(drafted));
 }
 
 // The most frequent next token among the candidates that still agree (ties: the first candidate's),
@@ -106,14 +98,17 @@ struct Continuation {
 // Continues the text while candidates agree.
 void extend(std::span<Candidate> candidates, int64_t count, const DraftTask& task,
             Continuation& to) {
-  for (Candidate& c : candidates) c.agrees = true;
+  for (Candidate& c : candidates) {
+    c.agrees = true;
+    c.ahead = c.place;
+  }
   to.tokens.clear();
   to.shares.clear();
   to.promised = 0;
   float odds = 1;
   for (int64_t j = 0; j < count; ++j) {
     for (Candidate& c : candidates) {
-      if (c.agrees) c.next = token_of(c, task.forced, to.tokens, j);
+      if (c.agrees) c.next = token_of(c, task, to.tokens);
     }
     auto [token, share] = vote(candidates);
     odds *= share;
@@ -131,25 +126,37 @@ class SuffixDrafter final : public Drafter {
     for (DraftTask* task : tasks) propose(*task);
   }
 
-  void end(const Sequence& s) override {
-    if (s.cached_tokens < 0) return;  // it never ran
-    auto known = as_size(std::min(s.cached_tokens, s.length()));
-    texts_of(s.name_space, true)->add(std::span(s.tokens).subspan(known));
+  void observe(const StepPlan& plan, bool) override {
+    for (const PlannedSpan& span : plan.spans) {
+      if (span.sequence == nullptr) continue;
+      span.sequence->draft.published = add_published(*span.sequence);
+    }
   }
+
+  void end(const Sequence& s) override { add_published(s); }
 
   void forget() override { texts_.clear(); }
 
  private:
-  RecentTexts* texts_of(const PrefixNamespace& name, bool make) {
-    auto found = std::ranges::find(texts_, name, &RecentTexts::name);
-    if (found == texts_.end()) {
-      if (!make) return nullptr;
+  // Adds the pages that the sequence has published since the last call, and returns where they end.
+  // Those before its first step are other sequences', which have added them, or were loaded.
+  int64_t add_published(const Sequence& s) {
+    int64_t first = s.draft.published;
+    if (first < 0) first = std::max<int64_t>(s.cached_tokens - s.restored_tokens, 0);
+    if (s.lease.end() <= first) return first;
+    text_of(s.name_space, true)->text.add(s.lease, s.tokens, first);
+    return s.lease.end();
+  }
+
+  SharedText* text_of(const PrefixNamespace& name, bool make) {
+    auto found = std::ranges::find(texts_, name, &SharedText::name);
+    if (found != texts_.end()) {
+      texts_.splice(texts_.begin(), texts_, found);
+    } else if (make) {
       if (texts_.size() == kNamespacesMax) texts_.pop_back();
       texts_.emplace_front(name);
-    } else if (make) {
-      texts_.splice(texts_.begin(), texts_, found);
     } else {
-      return &*found;
+      return nullptr;
     }
     return &texts_.front();
   }
@@ -160,11 +167,10 @@ class SuffixDrafter final : public Drafter {
     std::array<TextIndex::Match, TextIndex::kMatchesMax> found;
     const TextIndex& own = own_text(*task.sequence);
     int64_t self = task.forced.empty() ? own.size() : -1;
-    candidates.add(own, true, own.find(context.tokens(), self, found));
-    if (const RecentTexts* texts = texts_of(task.sequence->name_space, false)) {
-      for (const TextIndex* text : {&texts->newer(), &texts->older()}) {
-        candidates.add(*text, false, text->find(context.tokens(), text->size(), found));
-      }
+    candidates.add(own, own.find(context.tokens(), self, found));
+    if (const SharedText* shared = text_of(task.sequence->name_space, false)) {
+      std::array<TreePlace, TreeText::kPlacesMax> places;
+      candidates.add(shared->text.find(context.tokens(), places), context.tokens());
     }
     candidates.sort();
     return candidates;
@@ -178,8 +184,8 @@ class SuffixDrafter final : public Drafter {
     float trusted = 0;
     size_t voters = 0;
     for (int i = 0; i < kLengthsMax && voters < all.size(); ++i) {
-      int64_t length = all[voters].match.length;
-      while (voters < all.size() && all[voters].match.length == length) ++voters;
+      int64_t length = all[voters].length;
+      while (voters < all.size() && all[voters].length == length) ++voters;
       bool whole = length == TextIndex::kContextMax;
       int64_t count = whole ? task.tokens_max : std::min(task.tokens_max, length + 1);
       extend(all.first(voters), count, task, tried_);
@@ -193,8 +199,8 @@ class SuffixDrafter final : public Drafter {
     }
   }
 
-  std::list<RecentTexts> texts_;  // most recently used first
-  Continuation best_, tried_;     // reused
+  std::list<SharedText> texts_;  // most recently used first
+  Continuation best_, tried_;    // reused
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What each drafter proposes, and that drafts change no output.
 #include <gtest/gtest.h>
 
+#include "engine/assemble.h"
 #include "engine/drafters/ngram.h"
 #include "engine/drafters/registry.h"
 #include "engine/drafters/speculate.h"
@@ -124,35 +125,55 @@ TEST(SuffixDrafter, TakesTheMostFrequentContinuation) {
   EXPECT_EQ(propose(*drafter, s), (Tokens{50, 51, 9}));
 }
 
-TEST(SuffixDrafter, KnowsRecentTextsOfTheNamespaceAndOfNoOther) {
-  auto drafter = make_suffix_drafter();
-  Sequence earlier = sequence({1, 2, 3, 4, 5, 6, 7, 8}, "a");
-  drafter->end(earlier);
-  Sequence same = sequence({90, 2, 3, 4}, "a"), other = sequence({90, 2, 3, 4}, "b");
-  EXPECT_EQ(propose(*drafter, same), (Tokens{5, 6, 7, 8}));
-  EXPECT_TRUE(propose(*drafter, other).empty());
-  Sequence cached = sequence({30, 31, 32, 33, 34}, "b");
-  cached.cached_tokens = 2;  // indexed already, so not added again
-  drafter->end(cached);
-  Sequence next = sequence({30, 31}, "b");
-  EXPECT_TRUE(propose(*drafter, next).empty());
+// The prompt of a request that has no need for further steps.
+GenerateRequest asking(Tokens prompt, int64_t new_tokens, std::string salt = "") {
+  return {.prompt = std::move(prompt),
+          .sampling = {.temperature = 1, .seed = 9},
+          .options = {.max_new_tokens = new_tokens, .cache_salt = std::move(salt)}};
 }
 
-TEST(SuffixDrafter, ForgetsTheOldestNamespacesAndTexts) {
-  auto drafter = make_suffix_drafter();
-  drafter->end(sequence({1, 2, 3, 4, 5, 6}, "first"));
-  for (int i = 0; i < 16; ++i) drafter->end(sequence({1, 2, 3}, std::to_string(i)));
-  Sequence s = sequence({1, 2, 3, 4}, "first");
-  EXPECT_TRUE(propose(*drafter, s).empty());
-  Tokens filler(20000, 9);
-  drafter->end(sequence({1, 2, 3, 4, 5, 6}, "first"));
-  drafter->end(sequence(filler, "first"));
-  drafter->end(sequence(filler, "first"));
-  Sequence again = sequence({1, 2, 3, 4}, "first");
-  EXPECT_EQ(propose(*drafter, again), (Tokens{5, 6}));
-  drafter->end(sequence(filler, "first"));
-  drafter->end(sequence(filler, "first"));
-  EXPECT_TRUE(propose(*drafter, again).empty());
+// A second request is given the tokens that the first one wrote, after another beginning.
+int64_t accepted_after_another(Engine& engine, const std::string& salt_of_second) {
+  Tokens written = run_alone(engine, asking({5, 9, 77, 5, 30, 0, 42, 1}, 60, "a")).output_ids();
+  Tokens prompt = {120, 121, 122, 123, 124};
+  prompt.insert(prompt.end(), written.begin(), written.begin() + 12);
+  Tokens rest(written.begin() + 12, written.end());
+  Heard heard;
+  int64_t before = engine.stats().accepted_draft_tokens;
+  auto id = EngineAssembly::submit_recorded(
+      engine, asking(prompt, std::ssize(rest), salt_of_second), hear_into(heard), rest);
+  EXPECT_TRUE(id.has_value());
+  while (engine.step()) {
+  }
+  EXPECT_EQ(heard.output_ids(), rest);
+  return engine.stats().accepted_draft_tokens - before;
+}
+
+TEST(SuffixDrafter, ContinuesTextOfThePrefixCacheInItsNamespaceAndNoOther) {
+  auto engine = load_engine(drafting("suffix"));
+  int64_t elsewhere = accepted_after_another(*engine, "b");
+  EXPECT_GT(accepted_after_another(*engine, "a"), elsewhere + 25);
+  EXPECT_LT(elsewhere, 10) << "chance, within its own text";
+}
+
+TEST(SuffixDrafter, ForgetsWhatTheCacheNoLongerHas) {
+  auto engine = load_engine(drafting("suffix"));
+  Tokens written = run_alone(*engine, asking({5, 9, 77, 5, 30, 0, 42, 1}, 60)).output_ids();
+  // Enough text to evict it.
+  for (int i = 0; i < 10; ++i) {
+    run_alone(*engine, asking({i, 50, i + 20, 3, i, 8, 9, i + 1}, 100));
+  }
+  Tokens prompt = {120, 121, 122, 123, 124};
+  prompt.insert(prompt.end(), written.begin(), written.begin() + 12);
+  Tokens rest(written.begin() + 12, written.end());
+  Heard heard;
+  int64_t before = engine->stats().accepted_draft_tokens;
+  auto id = EngineAssembly::submit_recorded(*engine, asking(prompt, std::ssize(rest)),
+                                            hear_into(heard), rest);
+  EXPECT_TRUE(id.has_value());
+  while (engine->step()) {
+  }
+  EXPECT_LT(engine->stats().accepted_draft_tokens - before, 10);
 }
 
 TEST(Drafters, UnknownNamesAreRefusedWithThoseThatAreKnown) {
