@@ -344,7 +344,7 @@ void register_all() {
             fmt::format("{}/{}/{}", name, format.name, shape.name).c_str(), gemm, table, &format,
             shape.n, shape.k);
         gemms->ArgNames({"rows", "threads"})->UseRealTime();
-        gemms->ArgsProduct({{1, 8, 32, 512}, {1, 2}});
+        gemms->ArgsProduct({{1, 2, 3, 4, 5, 6, 8, 32, 512}, {1, 2}});
       }
     }
     for (const char* format : {"bf16", "int8", "int4", "fp8"}) {

@@ -44,50 +44,106 @@ struct Tile {
   float y[R][N][kBlockOutputs];
 };
 
-// Adds the lines of group g to the sums in registers; all loops but the one over lines are
-// unrolled.
+// Runs the statement that follows for every sum (r, n, v) of a tile, unrolled. Also for
+// gemm_blocks.h.
+#define BANYAN_FOR_EACH_SUM                               \
+  _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r)     \
+      _Pragma("GCC unroll 8") for (int n = 0; n < N; ++n) \
+          _Pragma("GCC unroll 2") for (int v = 0; v < F::kVectors; ++v)
+
+// The lines of a group, for one tile.
 template <class F, int R, int N>
-[[gnu::always_inline]] inline void add_lines(const Tile<F, R, N>& t, const GemmShape& s, int64_t g,
-                                             typename F::Sum (&sums)[R][N][F::kVectors]) {
-  int64_t first = g * s.group_lines;
+struct GroupLines {
   const std::byte* line[N];
   const std::byte* x[R];
+  int64_t ahead, ahead_step;  // of the prefetches
+
+  GroupLines(const Tile<F, R, N>& t, const GemmShape& s, int64_t g) {
+    int64_t first = g * s.group_lines;
 #pragma GCC unroll 8
-  for (int n = 0; n < N; ++n) line[n] = t.block[n] + lines_at<F>(s, g);
-  int64_t ahead_step = t.ahead_bytes;
-  int64_t ahead = t.ahead + first * (ahead_step - kLineBytes);
+    for (int n = 0; n < N; ++n) line[n] = t.block[n] + lines_at<F>(s, g);
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) x[r] = t.x[r] + first * F::kParts * 4;
-  for (int64_t l = 0; l < s.group_lines; ++l, ahead += ahead_step) {
-    typename F::Line weights[N][F::kVectors];
+    for (int r = 0; r < R; ++r) x[r] = t.x[r] + first * F::kParts * 4;
+    ahead_step = t.ahead_bytes;
+    ahead = t.ahead + first * (ahead_step - kLineBytes);
+  }
+
+  // Calls add(r, n, v, operand, x) for all products of part p of line l, unrolled.
+  template <class Add>
+  [[gnu::always_inline]] void multiply_part(const typename F::Line (&weights)[N][F::kVectors],
+                                            int64_t l, int p, const Add& add) const {
+    typename F::Operand parts[N][F::kVectors];
 #pragma GCC unroll 8
     for (int n = 0; n < N; ++n) {
-      __builtin_prefetch(line[n] + ahead, 0, kPrefetchLevel);
+#pragma GCC unroll 2
+      for (int v = 0; v < F::kVectors; ++v) parts[n][v] = F::part(weights[n][v], p);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      auto operand = F::broadcast(x[r] + (l * F::kParts + p) * 4);
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 2
+        for (int v = 0; v < F::kVectors; ++v) add(r, n, v, parts[n][v], operand);
+      }
+    }
+  }
+
+  [[gnu::always_inline]] void load(int64_t l, typename F::Line (&weights)[N][F::kVectors]) const {
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) {
+      __builtin_prefetch(line[n] + ahead + l * ahead_step, 0, kPrefetchLevel);
 #pragma GCC unroll 2
       for (int v = 0; v < F::kVectors; ++v) {
         weights[n][v] = F::load_line(line[n] + l * kLineBytes, v);
       }
     }
+  }
+};
+
+// Adds the lines of group g to the sums in registers; all loops but the one over lines are
+// unrolled.
+template <class F, int R, int N>
+[[gnu::always_inline]] inline void add_lines(const Tile<F, R, N>& t, const GemmShape& s, int64_t g,
+                                             typename F::Sum (&sums)[R][N][F::kVectors]) {
+  GroupLines<F, R, N> lines(t, s, g);
+  for (int64_t l = 0; l < s.group_lines; ++l) {
+    typename F::Line weights[N][F::kVectors];
+    lines.load(l, weights);
 #pragma GCC unroll 4
     for (int p = 0; p < F::kParts; ++p) {
-      typename F::Operand parts[N][F::kVectors];
-#pragma GCC unroll 8
-      for (int n = 0; n < N; ++n) {
+      lines.multiply_part(weights, l, p, [&](int r, int n, int v, auto weight, auto x) {
+        sums[r][n][v] = F::multiply_add(sums[r][n][v], weight, x);
+      });
+    }
+  }
+}
+
+// The same in words: products of F::kWordLines lines fit them, so only their sums are widened.
+template <class F, int R, int N>
+  requires(F::kWordLines > 0)
+[[gnu::always_inline]] inline void add_lines(const Tile<F, R, N>& t, const GemmShape& s, int64_t g,
+                                             typename F::Sum (&sums)[R][N][F::kVectors]) {
+  using V = typename F::V;
+  GroupLines<F, R, N> lines(t, s, g);
+  for (int64_t first = 0; first < s.group_lines; first += F::kWordLines) {
+    typename V::I words[R][N][F::kVectors];
+    BANYAN_FOR_EACH_SUM words[r][n][v] = V::set_dword(0);
+    int64_t left = s.group_lines - first,
+            end = first + (left < F::kWordLines ? left : F::kWordLines);
+#pragma GCC unroll 1
+    for (int64_t l = first; l < end; ++l) {
+      typename F::Line weights[N][F::kVectors];
+      lines.load(l, weights);
 #pragma GCC unroll 2
-        for (int v = 0; v < F::kVectors; ++v) parts[n][v] = F::part(weights[n][v], p);
-      }
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) {
-        auto operand = F::broadcast(x[r] + (l * F::kParts + p) * 4);
-#pragma GCC unroll 8
-        for (int n = 0; n < N; ++n) {
-#pragma GCC unroll 2
-          for (int v = 0; v < F::kVectors; ++v) {
-            sums[r][n][v] = F::multiply_add(sums[r][n][v], parts[n][v], operand);
-          }
-        }
+      for (int p = 0; p < F::kParts; ++p) {
+        lines.multiply_part(weights, l, p, [&](int r, int n, int v, auto weight, auto x) {
+          auto sum = V::add_words(words[r][n][v], V::word_products(weight, x));
+          words[r][n][v] = V::in_order(sum);
+        });
       }
     }
+    BANYAN_FOR_EACH_SUM sums[r][n][v] = V::add_word_pairs(sums[r][n][v], words[r][n][v]);
   }
 }
 
@@ -102,13 +158,6 @@ template <class F, int R, int N>
     }
   }
 }
-
-// Runs the statement that follows for every sum (r, n, v) of a tile, unrolled. Also for
-// gemm_blocks.h.
-#define BANYAN_FOR_EACH_SUM                               \
-  _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r)     \
-      _Pragma("GCC unroll 8") for (int n = 0; n < N; ++n) \
-          _Pragma("GCC unroll 2") for (int v = 0; v < F::kVectors; ++v)
 
 template <class F, int R, int N>
 [[gnu::noinline]] void multiply(Tile<F, R, N>& t, const GemmShape& s) {

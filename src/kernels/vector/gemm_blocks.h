@@ -267,6 +267,7 @@ template <class F, int R, int N>
             auto both = V::add_words(V::word_products(even[n][v], x_even),
                                      V::word_products(odd[n][v], x_odd));
             if (q % F::kWordAdds != 0) both = V::add_words(both, words[r][n][v]);
+            both = V::in_order(both);
             if ((q + 2) % F::kWordAdds == 0) {
               sum = V::add_word_pairs(sum, both);
             } else {

@@ -9,6 +9,7 @@
 //   kUnitGroups           groups whose scales and zeros precede their lines together; 0: all
 //   prepare               one row of x, for broadcasting a dword to each part
 //   part, multiply_add    the operands of a line, and their product with x
+//   kWordLines            lines whose products, added, fit words; 0: they are added as dwords
 //   start, step, scale    of a group of quantised weights
 #pragma once
 
@@ -123,6 +124,7 @@ struct Unscaled {
   using Sum = typename V::F;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
   static constexpr int kTileRows = V::kGemmRows, kStreams = V::kGemmStreams;
+  static constexpr int kWordLines = 0;
   static constexpr bool kScaled = false, kQuantised = false, kMultiplier = false, kZeros = false;
   static constexpr int64_t kScaleBytes = 0, kLineMultiple = 1, kUnitGroups = 0;
   static Sum zero() { return V::set(0); }
@@ -285,6 +287,7 @@ struct Fp8Layout : FloatScales<Vec, 1> {
   using Line = typename V::I;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
   static constexpr int kTileRows = V::kGemmRowsOfFp8, kStreams = V::kGemmStreamsOfFp8;
+  static constexpr int kWordLines = 0;
   static constexpr bool kScaled = true, kQuantised = false;
   static constexpr int64_t kSourceBytes = 1, kColumns = 4, kLineMultiple = 1;
 
@@ -340,7 +343,7 @@ struct IntegerOperands {
   using Line = typename V::I;
   using Operand = typename V::I;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
-  static constexpr int kStreams = V::kGemmStreams;
+  static constexpr int kStreams = V::kGemmStreams, kWordLines = 0;
   static constexpr bool kScaled = true, kQuantised = true;
   static constexpr int64_t kSourceBytes = 1, kLineMultiple = 1;
 
@@ -415,6 +418,44 @@ struct Int8Weights : IntegerOperands<V>, FloatScales<V, 0> {
   }
 };
 
+// For vectors that multiply words but not four signed bytes at once. x is stored as words: columns
+// 0, 2, 1, 3 of four, so that a part's dword meets the even or the odd bytes of a line.
+template <class V>
+struct Int8WordWeights : Int8Weights<V> {
+  static constexpr int64_t kParts = 2;
+
+  static auto part(typename V::I line, int p) {
+    return p == 0 ? V::even_bytes(line) : V::odd_bytes(line);
+  }
+  static auto multiply_add(typename V::I sum, typename V::I weight, typename V::I x) {
+    return V::in_order(V::add_dwords(sum, V::multiply_word_pairs(weight, x)));
+  }
+  static void prepare(const float* x, const GemmShape& s, std::byte* to) {
+    std::memset(to + 2 * s.k, 0, s.steps_offset - 2 * s.k);
+    for (int64_t g = 0; g < s.groups; ++g) {
+      std::byte* words = to + 2 * g * s.group;
+      auto* codes = reinterpret_cast<int8_t*>(words) + s.group;
+      float step;
+      int32_t sum = Int8WordWeights::quantise_group(x + g * s.group, s.group, codes, step);
+      widen(codes, s.group, words);
+      sum *= -Int8WordWeights::kOffset;
+      std::memcpy(to + s.steps_offset + g * 4, &step, 4);
+      std::memcpy(to + s.starts_offset + g * 4, &sum, 4);
+    }
+  }
+
+ private:
+  // The codes may fill the second half of the words.
+  static void widen(const int8_t* codes, int64_t count, std::byte* words) {
+    for (int64_t c = 0; c < count; c += 4) {
+      int8_t four[4] = {};
+      std::memcpy(four, codes + c, count - c < 4 ? count - c : 4);
+      int16_t wide[4] = {four[0], four[2], four[1], four[3]};
+      std::memcpy(words + 2 * c, wide, 8);
+    }
+  }
+};
+
 // A dword of a line holds eight columns: byte i has column i in its low half and column 4 + i in
 // its high half.
 template <class V>
@@ -445,6 +486,7 @@ struct NibbleLayout : IntegerOperands<V> {
 // int4 and uint4. Row multipliers come first, then scales as in kernels/scales.h.
 template <class V, bool HasZeros>
 struct Int4Weights : NibbleLayout<V> {
+  static constexpr int kWordLines = V::kAddsWords ? 4 : 0;  // 4 * 4 * 15 * 127 < 2^15
   static constexpr bool kMultiplier = true, kZeros = HasZeros;
   static constexpr int64_t kScaleBytes = 2;
   static constexpr int32_t kOffset = HasZeros ? 1 : 8;
@@ -498,6 +540,7 @@ struct Int4Weights : NibbleLayout<V> {
 // Scales are stored as exponents, biased as in f32.
 template <class V>
 struct Mxfp4Weights : NibbleLayout<V> {
+  static constexpr int kWordLines = V::kAddsWords ? 2 : 0;  // 2 * 4 * 24 * 127 < 2^15
   static constexpr bool kMultiplier = false, kZeros = false;
   static constexpr int64_t kScaleBytes = 1;
   static constexpr int32_t kOffset = 12;

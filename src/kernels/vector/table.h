@@ -27,7 +27,7 @@ constexpr KernelTable make_table(const char* name) {
       .gemm_f32 = gemm_kernel<F32Weights<V>>(),
       .gemm_bf16 = gemm_kernel<Bf16Weights<V>>(),
       .gemm_f16 = gemm_kernel<F16Weights<V>>(),
-      .gemm_int8 = gemm_kernel<Int8Weights<V>>(),
+      .gemm_int8 = gemm_kernel<Int8WordWeights<V>>(),
       .gemm_int4 = gemm_kernel<Int4Weights<V, false>>(),
       .gemm_uint4 = gemm_kernel<Int4Weights<V, true>>(),
       .gemm_mxfp4 = gemm_kernel<Mxfp4Weights<V>>(),

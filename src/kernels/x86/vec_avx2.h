@@ -192,10 +192,15 @@ struct Avx2 {
 
   static constexpr bool kAddsWords = true;
   static I word_products(I a, I b) { return _mm256_maddubs_epi16(a, b); }
+  static I in_order(I x) {
+    asm volatile("" : "+v"(x));
+    return x;
+  }
   static I add_words(I a, I b) { return _mm256_add_epi16(a, b); }
   static I add_word_pairs(I sum, I words) {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
   }
+  static I multiply_word_pairs(I a, I b) { return _mm256_madd_epi16(a, b); }
   static I join_bits(I a, I b) { return _mm256_or_si256(a, b); }
   static I move_bits(I a, int left, int mask) {
     I moved = left >= 0 ? _mm256_slli_epi16(a, left) : _mm256_srli_epi16(a, -left);

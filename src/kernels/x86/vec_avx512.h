@@ -228,10 +228,18 @@ struct Avx512 {
   // three do: products added in pairs; their sum; sum + pairs of words added.
   static constexpr bool kAddsWords = true;
   static I word_products(I a, I b) { return _mm512_maddubs_epi16(a, b); }
+  // Returns x, computed before what follows: compilers would compute all products of a tile before
+  // they add any, and run out of registers.
+  static I in_order(I x) {
+    asm volatile("" : "+v"(x));
+    return x;
+  }
   static I add_words(I a, I b) { return _mm512_add_epi16(a, b); }
   static I add_word_pairs(I sum, I words) {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(words, _mm512_set1_epi16(1)));
   }
+  // Per dword: the sum of the products of its two signed words.
+  static I multiply_word_pairs(I a, I b) { return _mm512_madd_epi16(a, b); }
   static I join_bits(I a, I b) { return _mm512_or_si512(a, b); }
   // Shifts the bits of each byte left (right if negative), then applies `mask`.
   static I move_bits(I a, int left, int mask) {
