@@ -42,13 +42,6 @@ std::vector<std::string> split(std::string_view names) {
   return parts;
 }
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// ---- A text that is known
-// ------------------------------------------------------------------------
-
 // Of the names, those that need no model.
 std::vector<NamedDrafter> lookups(const std::string& names) {
   std::vector<NamedDrafter> drafters;
