@@ -14,6 +14,7 @@ share the machine, and time that they lack is time that the simulation does not 
 """
 
 import argparse
+import collections
 import contextlib
 import json
 import pathlib
@@ -94,12 +95,29 @@ def simulate(options, trace: pathlib.Path, times: pathlib.Path, pace: list[str])
     return run_json(command)
 
 
+def spread(requests: list[dict]) -> list[dict]:
+    """Spreads requests of one timestamp evenly until the next one.
+
+    The trace has a timestamp each 3 s. In which order a router gets requests that are sent at one
+    moment is chance, and with it who gets which.
+    """
+    stamps = sorted({request["timestamp"] for request in requests})
+    following = dict(zip(stamps, stamps[1:] + [2 * stamps[-1] - stamps[-2]]))
+    counts = collections.Counter(request["timestamp"] for request in requests)
+    seen: collections.Counter = collections.Counter()
+    for request in requests:
+        stamp = request["timestamp"]
+        request["timestamp"] += (following[stamp] - stamp) * seen[stamp] / counts[stamp]
+        seen[stamp] += 1
+    return requests
+
+
 def cut_trace(options, whole: pathlib.Path, times: pathlib.Path, cut: pathlib.Path):
     """The first requests, as fast as the load asks for."""
     lines = whole.read_text().splitlines()[:options.requests]
-    cut.write_text("\n".join(lines) + "\n")
+    requests = spread([json.loads(line) for line in lines])
+    cut.write_text("".join(json.dumps(request) + "\n" for request in requests))
     speedup = simulate(options, cut, times, ["--load", str(options.load)])["speedup"]
-    requests = [json.loads(line) for line in lines]
     for request in requests:
         request["timestamp"] /= speedup
     cut.write_text("".join(json.dumps(request) + "\n" for request in requests))
