@@ -28,6 +28,7 @@ __all__ = ["BanyanEngine"]
 REPORT_INTERVAL_S = 0.5
 LOST_REPORTS = 5  # a worker that misses as many in a row is gone
 READY_INTERVAL_S = 0.2
+READ_BYTES = 1 << 24  # a line must fit; the first event of a stream repeats the prompt's ids
 ERRORS = (aiohttp.ClientError, asyncio.TimeoutError, HttpError)
 
 
@@ -146,7 +147,7 @@ class BanyanEngine(LLMEngine):
         key = self._options.api_key
         self._session = self._session or aiohttp.ClientSession(
             self._options.url, headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10))
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10), read_bufsize=READ_BYTES)
 
     async def _ask(self, path: str, timeout_s: float | None = None) -> dict[str, Any]:
         self._open()
