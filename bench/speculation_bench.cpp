@@ -11,11 +11,9 @@
 // EngineConfig::drafters, or several separated by commas.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <string>
 #include <vector>
 
-#include "banyan/llm.h"
 #include "base/file.h"
 #include "engine/drafters/ngram.h"
 #include "engine/drafters/speculate.h"
