@@ -1,10 +1,10 @@
 # cmake -DPAGE=page.html.gz -DSOURCE=file.cpp -P embed_web_page.cmake: the page as a C++ file
-# (src/server/webui.h).
+# (src/server/embedded_page.h).
 file(READ ${PAGE} bytes HEX)
 file(SHA256 ${PAGE} digest)
 string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-file(WRITE ${SOURCE} "#include \"server/webui.h\"
+file(WRITE ${SOURCE} "#include \"server/embedded_page.h\"
 
 namespace banyan {
 namespace {

@@ -4,20 +4,11 @@
 
 #include <string_view>
 
+#include "server/embedded_page.h"
 #include "server/http/http.h"
 #include "server/service.h"
 
 namespace banyan {
-
-// A gzip file of HTML. The comment in its gzip header is the Content-Security-Policy for its inline
-// script and style: "script-src 'sha256-...'; style-src 'sha256-...'".
-struct WebPage {
-  std::string_view gzip;
-  std::string_view sha256;  // of `gzip`, in hexadecimal
-};
-
-// The page of this build; defined in a file that src/CMakeLists.txt generates.
-WebPage embedded_web_page();
 
 // The comment in a gzip file's header; empty if there is none.
 std::string_view gzip_comment(std::string_view gzip);
