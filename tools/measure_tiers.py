@@ -95,6 +95,7 @@ class Server:
     def gaps_s(self, ids: list[int], stop: threading.Event) -> list[float]:
         """Between the tokens of a stream, until `stop`."""
         body = {"prompt": ids, "max_tokens": 100_000, "ignore_eos": True, "stream": True}
+        body["logprobs"] = 0  # without a tokenizer there is no text, and nothing else to send
         answer = self.request("POST", "/v1/completions", body)
         times = []
         while not stop.is_set():
