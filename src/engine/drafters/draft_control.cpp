@@ -29,6 +29,8 @@ constexpr int64_t kStepsBetweenTrials = 8;
 constexpr int64_t kPlainAge = 128, kDraftedAge = 1024;
 // The first steps have no drafts: they are what others are compared with.
 constexpr int64_t kFirstPlainSteps = 4;
+// A drafter that has nothing verified by then pays for its proposals all the same.
+constexpr int64_t kFirstSteps = 32;
 // A longer draft may pay again where step times rise in stairs; how far to look.
 constexpr int64_t kPassesAhead = 4;
 constexpr double kGainMemory = 0.95, kMeasuredMemory = 0.99;
@@ -117,7 +119,7 @@ double DraftControl::excess_s(int64_t sequences, int64_t tokens, const RowCurve&
 // The best choice, or another one whose time is to be measured.
 int64_t DraftControl::trial(int64_t sequences, const RowCurve& times, const Choice& best) const {
   auto excess = [&](int64_t m) { return excess_s(sequences, m, times, best.rate); };
-  bool full = credit_s_ >= kTrialCredit * credit_max_s_;
+  bool full = !tried_ || credit_s_ >= kTrialCredit * credit_max_s_;
   auto affordable = [&](int64_t m) {
     double loss = loss_s(sequences, m, times);
     return excess(m) <= trials_s_ && affords(full ? loss : loss / kTrialRest, m);
@@ -219,7 +221,8 @@ void DraftControl::observe(const MeasuredStep& step) {
   if (first) credit_s_ = credit_max_s_, trials_s_ = kTrialsAtFirst * plain_s;
   add_credit(kLossShare * all_s);
   trials_s_ = std::min(trials_s_ + kTrialShare * all_s - chosen.excess_s, kTrialsMax * plain_s);
-  credit_s_ -= step.drafting_s;
+  tried_ |= step.drafts > 0 || cost_.steps() > kFirstSteps;
+  if (tried_) credit_s_ -= step.drafting_s;
   if (chosen.trial) {
     ++trials_;
     since_trial_ = 0;

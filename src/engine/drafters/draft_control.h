@@ -12,6 +12,9 @@
 // come to nothing, and for trials: lengths whose step time is not known or was measured long ago,
 // and drafts where none seem to pay.
 //
+// Until the first draft has been verified, proposals are free and trials may use all of the credit:
+// else a drafter that runs a model would use it up before it shows what it is worth.
+//
 // Times vary from run to run, and so may the number of steps; the tokens do not. Engine's thread
 // only.
 #pragma once
@@ -117,7 +120,8 @@ class DraftControl {
   double trials_s_ = 0;  // what trials may take
   double token_s_ = 0;   // the loss by one draft token, as of the last choice
   int64_t since_trial_ = 0;
-  Chosen next_, now_;  // a step is chosen before the one before it is observed
+  bool tried_ = false;  // whether any draft has been verified
+  Chosen next_, now_;   // a step is chosen before the one before it is observed
 
   double predicted_gain_ = 1;
   double worth_s_ = 0, spent_s_ = 0;  // recently: by steps without drafts, and as measured

@@ -325,8 +325,10 @@ void Speculator::observe_drafters(const StepPlan& plan) {
   bool decodes = std::ranges::none_of(plan.spans, [](const PlannedSpan& span) {
     return span.sequence != nullptr && span.first < span.sequence->prompt_tokens;
   });
-  bool allowed = std::ranges::any_of(
-      drafting_, [this](const Sequence* s) { return control_.allows(s->draft.saved_s); });
+  // Prompts are always read: catching up later would cost more.
+  bool allowed = drafting_.empty() || std::ranges::any_of(drafting_, [this](const Sequence* s) {
+                   return control_.allows(s->draft.saved_s);
+                 });
   for (int source = 1; source <= std::ssize(drafters_); ++source) {
     Effort& effort = at(efforts_, source);
     bool paused = !effort.asked || !allowed;
