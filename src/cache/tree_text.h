@@ -33,7 +33,7 @@ class TreePlace {
 
  private:
   const RadixNode* node_ = nullptr;
-  uint64_t hash_ = 0;  // of the page
+  uint64_t hash_ = 0;   // of the page
   int32_t offset_ = 0;  // in the page
 };
 
