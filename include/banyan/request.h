@@ -171,6 +171,8 @@ struct GenerationOptions {
   std::string prediction = {};
   std::vector<TokenId> prediction_token_ids = {};
   std::optional<int> draft_tokens_max = {};  // per step; at most the engine's limit
+  // The drafter of this request: one of EngineConfig::drafters, or ngram; empty: any of the former.
+  std::string drafter = {};
 
   int priority = 0;      // higher runs first, with the policy "priority"
   double timeout_s = 0;  // from submission to the last token; 0: none

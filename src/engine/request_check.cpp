@@ -4,8 +4,11 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/quote.h"
+#include "engine/drafters/drafter.h"
 
 namespace banyan {
 namespace {
@@ -64,6 +67,18 @@ Status check_resumed(const GenerateRequest& request, const EngineInfo& info) {
   return {};
 }
 
+// The drafter for predictions is always there.
+Status check_drafter(const std::string& drafter, const EngineConfig& config) {
+  if (drafter.empty() || drafter == kPredictionDrafter) return {};
+  if (std::ranges::find(config.drafters, drafter) != config.drafters.end()) return {};
+  std::vector<std::string_view> there(config.drafters.begin(), config.drafters.end());
+  if (std::ranges::find(there, kPredictionDrafter) == there.end()) {
+    there.push_back(kPredictionDrafter);
+  }
+  return invalid_argument("speculation: there is no drafter {} here; there are: auto, none, {}",
+                          quote(drafter), fmt::join(there, ", "));
+}
+
 }  // namespace
 
 Status check_request(const GenerateRequest& request, const EngineConfig& config,
@@ -91,6 +106,7 @@ Status check_request(const GenerateRequest& request, const EngineConfig& config,
                   config.prompt_tokens_max));
   TRY(check_tokens(options.prediction_token_ids, info.vocabulary, "prediction"));
   TRY(check_limit("draft_tokens_max", options.draft_tokens_max.value_or(0), 1024));
+  TRY(check_drafter(options.drafter, config));
   for (auto [name, seconds] :
        {std::pair("timeout_s", options.timeout_s), {"age_s", options.age_s}}) {
     if (seconds >= 0 && seconds <= kSecondsMax) continue;

@@ -116,6 +116,8 @@ int64_t Speculator::tokens_max(const Sequence& s) const {
 
 bool Speculator::serves(int source, const Sequence& s) const {
   const NamedDrafter& drafter = at(drafters_, source - 1);
+  const std::string& wanted = s.request.options.drafter;
+  if (!wanted.empty()) return drafter.name == wanted;
   return drafter.for_all ||
          (drafter.name == kPredictionDrafter && !s.request.options.prediction_token_ids.empty());
 }

@@ -246,8 +246,12 @@ void read_scheduling(RequestFields& fields, GenerationOptions& options) {
       options.draft_tokens_max = static_cast<int>(*drafts);
     }
   }
-  fields.accept_only({{"speculation", R"(["auto", "none"])"}});
-  if (fields.string("speculation", kNameBytesMax) == "none") options.draft_tokens_max = 0;
+  std::string drafter = fields.string("speculation", kNameBytesMax);
+  if (drafter == "none") {
+    options.draft_tokens_max = 0;
+  } else if (drafter != "auto") {
+    options.drafter = std::move(drafter);
+  }
 }
 
 Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,

@@ -60,6 +60,7 @@ void visit_members(T& o, Visit visit) {
   visit("prompt_logprobs_begin", o.prompt_logprobs_begin);
   visit("prediction_token_ids", o.prediction_token_ids);
   visit("draft_tokens_max", o.draft_tokens_max);
+  visit("drafter", o.drafter);
   visit("priority", o.priority);
   visit("timeout_s", o.timeout_s);
   visit("age_s", o.age_s);

@@ -130,11 +130,21 @@ TEST(RequestFields, DraftsAreLimitedAndTurnedOffByRequest) {
   EXPECT_EQ(limit(R"({"speculation": "none", "draft_tokens_max": 4})"), 0);
   EXPECT_EQ(limit(R"({"draft_tokens_max": 4})"), 4);
   EXPECT_EQ(limit(R"({"speculative.n_max": 3})"), 3);
-  Parsed<Json> body = parse_body(R"({"speculation": "eagle"})");
-  RequestFields fields(*body);
-  GenerationOptions options;
-  read_scheduling(fields, options);
-  EXPECT_NE(fields.finish().error().error.message.find("eagle"), std::string::npos);
+}
+
+TEST(RequestFields, ARequestNamesItsDrafter) {
+  auto drafter = [](const std::string& json) {
+    Parsed<Json> body = parse_body(json);
+    RequestFields fields(*body);
+    GenerationOptions options;
+    read_scheduling(fields, options);
+    EXPECT_TRUE(fields.finish().has_value()) << json;
+    return options.drafter;
+  };
+  EXPECT_EQ(drafter("{}"), "");
+  EXPECT_EQ(drafter(R"({"speculation": "auto"})"), "");
+  EXPECT_EQ(drafter(R"({"speculation": "none"})"), "");
+  EXPECT_EQ(drafter(R"({"speculation": "suffix"})"), "suffix");
 }
 
 }  // namespace
