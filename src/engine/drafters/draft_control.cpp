@@ -15,7 +15,7 @@ constexpr double kGainMin = 1.015;
 constexpr double kWorthARow = 0.02;
 // The share of the time that all drafts together may lose, and how much of it, in steps without
 // drafts, may be saved up. The first credit is as much.
-constexpr double kLossShare = 0.0025, kCreditMax = 1.25;
+constexpr double kLossShare = 0.0025, kCreditMax = 1.5;
 // Trials leave this share of the credit to drafts that promise more, unless the credit is as full
 // as the second. Only then are there trials where no draft promises to pay.
 constexpr double kTrialRest = 0.5, kTrialCredit = 0.9;

@@ -26,7 +26,7 @@ struct DraftTask {
   Sequence* sequence = nullptr;
   std::span<const TokenId> forced;  // forced by a constraint right after the sequence's tokens
   int64_t tokens_max = 0;           // at most this many after the forced ones; at least 1
-  // What is known of the drafter's accepted tokens; null: nothing.
+  // How often the drafter's tokens were accepted; null: never measured.
   const Acceptance* acceptance = nullptr;
   int source = 0;
   double chance_min = 0;  // a token less likely to be reached and accepted is not worth its cost

@@ -15,6 +15,8 @@ constexpr int kSingleRows = 128;
 constexpr double kBucketGrowth = 1.25;
 // A new measurement's weight: this after one step, more after many without one.
 constexpr double kWeight = 0.05, kWeightMax = 0.5;
+// Of the first steps, which find cold caches, the fastest counts.
+constexpr int64_t kFirstCount = 4;
 // Steps that take this many times the mean were interrupted.
 constexpr double kOutlier = 3;
 // Measurements that a bucket counts for when neighbours contradict each other.
@@ -89,11 +91,13 @@ StepCost::StepCost(const RowCurve& estimate) : estimate_(estimate) {
 
 void StepCost::observe(Measured& entry, double ratio) const {
   double weight = 1;
-  if (entry.count > 0) {
+  if (entry.count >= kFirstCount) {
     ratio = std::min(ratio, kOutlier * entry.ratio);
     double idle = steps_ - entry.last_step;
     weight = std::clamp(1 - std::pow(1 - kWeight, idle), kWeight, kWeightMax);
     weight = std::max(weight, 1 / static_cast<double>(entry.count + 1));
+  } else if (entry.count > 0) {
+    ratio = std::min(ratio, entry.ratio);
   }
   entry.ratio += weight * (ratio - entry.ratio);
   entry.last_step = steps_;
