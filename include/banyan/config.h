@@ -155,7 +155,10 @@ struct EngineConfig {
   std::vector<std::string> drafters;
   std::string draft_model_path;             // draft, eagle3: its folder; alone it implies draft
   std::string draft_quantization = "none";  // of the draft model or head, as `quantization`
-  int ngram_tokens_min = 2;                 // ngram: shortest match, in tokens
+  // mtp: it drafts the first so many tokens of the vocabulary, the frequent ones, since the rows of
+  // the output head are most of what a proposal reads; 0: all
+  int64_t draft_vocabulary = 65536;
+  int ngram_tokens_min = 2;   // ngram: shortest match, in tokens
   int ngram_tokens_max = 32;  // ngram: longest match compared; of those this long the latest wins
   // Draft only while measured step times show a gain. The number of steps then depends on the
   // clock; the tokens do not.

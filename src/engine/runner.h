@@ -78,6 +78,8 @@ class Runner {
   std::vector<ExpertCounts> expert_counts() const;
 
   const EngineInfo& info() const { return info_; }
+  // Tokens that draw_predicted() draws from: the first ones of the vocabulary.
+  int64_t predicted_vocabulary() const { return model_.model->predicted_vocabulary(); }
   std::span<const MatrixRecord> matrices() const { return model_.matrices; }
   const StateClasses& classes() const { return pools_->classes(); }
   const StatePools& pools() const { return *pools_; }

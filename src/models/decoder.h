@@ -111,9 +111,7 @@ class DecoderModel final : public Model {
   }
 
   Tensor logits(Step& s, Tensor hidden) const override {
-    Tensor y = tokens_.logits(s, hidden);
-    if (logit_cap_ > 0) return soft_cap(s, y, logit_cap_, logit_scale_);
-    return logit_scale_ == 1 ? y : scale(s, y, logit_scale_);
+    return scaled(s, tokens_.logits(s, hidden));
   }
 
   // For layers that receive a per-layer input in addition to the residual stream.
@@ -128,6 +126,10 @@ class DecoderModel final : public Model {
     if (info().index_top_k > 0) s.choice = allocate_choice(s, info().index_top_k);
     return (*prediction_)(s, embed(s), hidden, rotation);
   }
+  Tensor predicted_logits(Step& s, Tensor predicted) const override {
+    return scaled(s, tokens_.draft_logits(s, predicted));
+  }
+  int64_t predicted_vocabulary() const override { return tokens_.draft_vocabulary(); }
 
  private:
   static constexpr size_t kRopesMax = 3;
@@ -138,6 +140,11 @@ class DecoderModel final : public Model {
     } else {
       return layer(s, x, rotation);
     }
+  }
+
+  Tensor scaled(Step& s, Tensor logits) const {
+    if (logit_cap_ > 0) return soft_cap(s, logits, logit_cap_, logit_scale_);
+    return logit_scale_ == 1 ? logits : scale(s, logits, logit_scale_);
   }
 
   // Copies x, the input of layer `index`, to `outputs` if the step requests it.

@@ -113,6 +113,7 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
                       .plan = &plan,
                       .expanded_prefill = config.mla_prefill == "expanded",
                       .prediction = drafts_by(config, "mtp"),
+                      .draft_vocabulary = config.draft_vocabulary,
                       .moba_block_tokens = config.moba_block_tokens,
                       .moba_top_k = config.moba_top_k,
                       .rank = context.rank,

@@ -35,8 +35,11 @@ class Model {
   // predicted_width()].
   virtual Tensor predict(Step& s, Tensor from) const;
   virtual int64_t predicted_width() const { return info_.hidden; }
-  // Scores the token after the row's token, by what predict() returned -> [rows, vocabulary], f32.
+  // Scores the token after the row's token, by what predict() returned -> [rows,
+  // predicted_vocabulary()], f32.
   virtual Tensor predicted_logits(Step& s, Tensor predicted) const { return logits(s, predicted); }
+  // The layer may score the first tokens of the vocabulary only.
+  virtual int64_t predicted_vocabulary() const { return info_.vocabulary; }
 
   const ModelInfo& info() const { return info_; }
 

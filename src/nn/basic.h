@@ -59,20 +59,30 @@ class GroupRmsNorm {
   float eps_;
 };
 
+// A matrix's scope and name.
+struct MatrixName {
+  Builder scope;
+  std::string_view name;
+};
+
 // Token embedding and output head, tied or not. Tensor parallelism shards the vocabulary.
+//
+// If an MTP layer drafts, it has a head of its own: the rows of the first
+// Builder::draft_vocabulary() tokens, again (FR-Spec: Zhao et al. 2025, arXiv:2502.14856).
+// Tokenizers number their tokens by how frequent these are. A draft is verified whatever its
+// tokens, so a head that lacks the rare ones costs a few drafts, but saves most of what a proposal
+// reads.
 class TokenEmbedding {
  public:
   // Loads `embedding` from `embed_scope` and `lm_head` from `head_scope`. A tied matrix may be
   // stored under either name.
   TokenEmbedding(Builder embed_scope, std::string_view embedding, Builder head_scope,
                  int64_t vocabulary, int64_t dim, bool tied)
-      : vocabulary_(vocabulary),
-        units_(units_of_width(vocabulary, embed_scope.rank())),
-        embed_(tied ? tied_matrix(embed_scope, embedding, head_scope, dim)
-                    : embed_scope.matrix({embedding, vocabulary, Shard::rows(units_)}, dim,
-                                         MatrixUse::kLookUp)),
-        head_(tied ? embed_
-                   : head_scope.matrix({"lm_head", vocabulary, Shard::rows(units_)}, dim)) {}
+      : TokenEmbedding({embed_scope, embedding},
+                       !tied || head_scope.has("lm_head.weight")
+                           ? MatrixName{head_scope, "lm_head"}
+                           : MatrixName{embed_scope, embedding},
+                       vocabulary, dim, tied) {}
 
   // Looks up the step's tokens (`tokens` is in device memory) -> [T, dim].
   Tensor embed(Step& s, const TokenId* tokens) const {
@@ -83,19 +93,31 @@ class TokenEmbedding {
     return gather_columns(s, linear(s, hidden, head_, Tensor()), units_);
   }
 
- private:
-  PackedMatrix tied_matrix(Builder embed_scope, std::string_view embedding, Builder head_scope,
-                           int64_t dim) const {
-    bool head_alone = head_scope.has("lm_head.weight");
-    Builder scope = head_alone ? head_scope : embed_scope;
-    std::string_view name = head_alone ? "lm_head" : embedding;
-    return scope.matrix({name, vocabulary_, Shard::rows(units_)}, dim, MatrixUse::kBoth);
+  int64_t draft_vocabulary() const { return draft_head_.empty() ? vocabulary_ : draft_head_.rows; }
+  Tensor draft_logits(Step& s, Tensor hidden) const {  // -> [rows, draft_vocabulary()]
+    return draft_head_.empty() ? logits(s, hidden) : linear(s, hidden, draft_head_, Tensor());
   }
+
+ private:
+  TokenEmbedding(const MatrixName& embedding, const MatrixName& head, int64_t vocabulary,
+                 int64_t dim, bool tied)
+      : vocabulary_(vocabulary),
+        units_(units_of_width(vocabulary, head.scope.rank())),
+        embed_(tied ? head.scope.matrix(part(head.name), dim, MatrixUse::kBoth)
+                    : embedding.scope.matrix(part(embedding.name), dim, MatrixUse::kLookUp)),
+        head_(tied ? embed_ : head.scope.matrix(part(head.name), dim)) {
+    int64_t drafted = head.scope.prediction() ? head.scope.draft_vocabulary() : 0;
+    if (drafted == 0 || drafted >= vocabulary || !head.scope.rank().alone()) return;
+    draft_head_ = head.scope.first_rows(part(head.name), drafted, dim);
+  }
+
+  MatrixPart part(std::string_view name) const { return {name, vocabulary_, Shard::rows(units_)}; }
 
   int64_t vocabulary_;
   int64_t units_;  // sharding units of the vocabulary
   PackedMatrix embed_;
   PackedMatrix head_;
+  PackedMatrix draft_head_;  // empty: `head_`
 };
 
 }  // namespace banyan

@@ -186,12 +186,16 @@ void WeightLoader::pack(RankPart& part, const PackedMatrix& matrix, int64_t inde
   if (use != MatrixUse::kLookUp) {
     count_active(matrix.rows * matrix.columns, matrix.bytes, share);
   }
+  write(part, one);
+}
+
+void WeightLoader::write(RankPart& part, PackedMatrix matrix) {
   if (options_.dry) return;
-  Staging stage(*options_.queue, one.data, matrix.bytes);
-  one.data = stage.data();
+  Staging stage(*options_.queue, matrix.data, matrix.bytes);
+  matrix.data = stage.data();
   int64_t row = 0;
   for (MatrixSource& source : part.sources) {
-    Status status = pack_rows(source, one, row, part.columns,
+    Status status = pack_rows(source, matrix, row, part.columns,
                               options_.kernels->*matrix.format->kernel, *options_.threads);
     if (!status) problems_.push_back(status.error().message);
     row += source.rows;
@@ -289,19 +293,25 @@ std::string Builder::full_name(std::string_view name) const {
   return scope_.empty() ? std::string(name) : fmt::format("{}.{}", scope_, name);
 }
 
+MatrixSource Builder::source_of(const MatrixPart& part, MatrixUse use) const {
+  MatrixSource source{.name = full_name(part.name),
+                      .rows = part.rows,
+                      .whole_rows = part.rows,
+                      .shard = part.shard};
+  const QuantizationPlan* plan = loader_->options_.plan;
+  if (plan != nullptr) source.choice = plan->choose(source.name, use);
+  return source;
+}
+
 std::vector<MatrixSource> Builder::sources_of(std::initializer_list<MatrixPart> parts,
                                               int64_t columns, MatrixUse use) const {
   const LoadOptions& options = loader_->options_;
   std::vector<MatrixSource> sources;
   bool complete = true;
   for (const MatrixPart& part : parts) {
-    MatrixSource source{.name = full_name(part.name),
-                        .rows = part.rows,
-                        .whole_rows = part.rows,
-                        .shard = part.shard};
+    MatrixSource source = source_of(part, use);
     if (options.source) source.stored = loader_->claim_matrix(source.name, part.rows, columns);
     complete = complete && (source.stored || options.source == nullptr);
-    if (options.plan != nullptr) source.choice = options.plan->choose(source.name, use);
     sources.push_back(std::move(source));
   }
   if (!complete) sources.clear();
@@ -345,6 +355,26 @@ PackedMatrix Builder::matrix(const MatrixPart& part_named, int64_t columns, Matr
   PackedMatrix matrix = shape_of(*part);
   loader_->allocate(matrix);
   loader_->pack(*part, matrix, 0, use, share_);
+  return matrix;
+}
+
+PackedMatrix Builder::first_rows(const MatrixPart& whole, int64_t rows, int64_t columns) const {
+  CHECK(rank().alone() && rows <= whole.rows, "{} of {} rows", rows, whole.rows);
+  const LoadOptions& options = loader_->options_;
+  MatrixSource source = source_of(whole, MatrixUse::kMultiply);
+  if (options.source) {
+    auto stored =
+        StoredMatrix::find(*options.source, options.quant, source.name, whole.rows, columns);
+    if (!stored) return {};  // loading it whole has recorded the problem
+    source.stored = *std::move(stored);
+  }
+  std::optional<RankPart> part = part_of(std::span(&source, 1), columns);
+  if (!part) return {};
+  part->sources.front().rows = part->rows = rows;
+  PackedMatrix matrix = shape_of(*part);
+  loader_->allocate(matrix);
+  loader_->counts_.weight_bytes += matrix.bytes;
+  loader_->write(*part, matrix);
   return matrix;
 }
 
@@ -562,6 +592,10 @@ bool Builder::expanded_prefill() const {
 
 bool Builder::prediction() const {
   return loader_->options_.prediction;
+}
+
+int64_t Builder::draft_vocabulary() const {
+  return loader_->options_.draft_vocabulary;
 }
 
 int64_t Builder::moba_block_tokens() const {

@@ -94,6 +94,7 @@ struct LoadOptions {
   const QuantizationPlan* plan = nullptr;  // requested in addition to `format`, or null
   bool expanded_prefill = false;           // for latent attention
   bool prediction = false;                 // load the multi-token prediction layer
+  int64_t draft_vocabulary = 0;            // how many tokens it drafts; 0: all
   // Of attention to blocks, in place of what the model says; 0: the model's own.
   int64_t moba_block_tokens = 0, moba_top_k = 0;
   Rank rank;         // the rank whose part of the weights is read
@@ -155,6 +156,8 @@ class WeightLoader {
   // it.
   void pack(RankPart& part, const PackedMatrix& matrix, int64_t index, MatrixUse use,
             const TokenShare& share);
+  // Packs one matrix, which must be allocated unless the load is dry.
+  void write(RankPart& part, PackedMatrix matrix);
   void record(const RankPart& part, const PackedMatrix& matrix, double share);
   void report_progress(int64_t bytes);
   // Counts a weight that `share` of the tokens pass through.
@@ -194,6 +197,9 @@ class Builder {
   // of the checkpoint; this rank's sizes follow from the shards.
   PackedMatrix matrix(const MatrixPart& part, int64_t columns,
                       MatrixUse use = MatrixUse::kMultiply) const;
+  // Another copy of the first `rows` rows of a matrix that is loaded whole. It counts as memory,
+  // not as parameters. Without other ranks only.
+  PackedMatrix first_rows(const MatrixPart& whole, int64_t rows, int64_t columns) const;
   // All parts stacked vertically: one matrix, or consecutive ones if no format in memory holds the
   // stored ones together (split_by_form).
   std::vector<PackedMatrix> stacked(std::initializer_list<MatrixPart> parts, int64_t columns) const;
@@ -248,6 +254,8 @@ class Builder {
   bool expanded_prefill() const;
   // Whether to load the multi-token prediction (MTP) layer.
   bool prediction() const;
+  // LoadOptions::draft_vocabulary.
+  int64_t draft_vocabulary() const;
   // LoadOptions::moba_block_tokens and moba_top_k.
   int64_t moba_block_tokens() const;
   int64_t moba_top_k() const;
@@ -276,6 +284,8 @@ class Builder {
   Builder(WeightLoader* loader, std::string scope, const TokenShare& share)
       : loader_(loader), scope_(std::move(scope)), share_(share) {}
   std::string full_name(std::string_view name) const;
+  // A part's source, before its matrix is looked up.
+  MatrixSource source_of(const MatrixPart& part, MatrixUse use) const;
   // The checkpoint's matrices for the stacked `parts`; empty after recording a problem.
   std::vector<MatrixSource> sources_of(std::initializer_list<MatrixPart> parts, int64_t columns,
                                        MatrixUse use) const;

@@ -152,6 +152,11 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
                  "Skip drafts shorter than this, unless a grammar forces the tokens")
       ->check(between(0, 1024))
       ->type_name("N");
+  app.add_option("--speculative-draft-vocabulary", config.draft_vocabulary,
+                 "NEXTN: draft only the first N tokens of the vocabulary, which are the frequent "
+                 "ones; 0: all")
+      ->check(between(0, 1 << 24))
+      ->type_name("N");
   app.add_option("--speculative-ngram-min-match-window-size", config.ngram_tokens_min,
                  "NGRAM: minimum number of last tokens that must match")
       ->check(between(2, 32))

@@ -14,7 +14,7 @@ namespace {
 class MtpDrafter final : public Drafter {
  public:
   explicit MtpDrafter(Runner& runner)
-      : runner_(runner), draws_(runner.info().vocabulary, runner.info().vocabulary) {}
+      : runner_(runner), draws_(runner.predicted_vocabulary(), runner.info().vocabulary) {}
 
   bool reads_steps() const override { return true; }
   bool computes() const override { return true; }

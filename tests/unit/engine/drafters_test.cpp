@@ -245,6 +245,30 @@ TEST(Drafters, ARequestSaysWhatItsOutputWillBeAndHowManyTokensToPropose) {
   EXPECT_FALSE(engine->submit(request, [](const TokenEvent&) {}).has_value());
 }
 
+TEST(Drafters, ARequestNamesTheOneThatDraftsForIt) {
+  GenerateRequest request{.prompt = {5, 9, 77, 5, 30, 0, 42, 42},
+                          .sampling = {.temperature = 0},
+                          .options = {.max_new_tokens = 120}};
+  auto engine = load_engine(drafting("suffix"));
+  auto accepted_of = [&](std::string_view name) {
+    EngineStats stats = engine->stats();
+    const auto* drafter = std::ranges::find(stats.drafters, name, &DrafterStats::name);
+    return drafter == stats.drafters.end() ? 0 : drafter->accepted_tokens;
+  };
+  request.options.drafter = "ngram";  // serves predictions, so it is always there
+  Heard by_ngram = run_alone(*engine, request);
+  EXPECT_GT(accepted_of("ngram"), 10);
+  EXPECT_EQ(accepted_of("suffix"), 0);
+  request.options.drafter = "suffix";
+  expect_same(run_alone(*engine, request), by_ngram);
+  EXPECT_GT(accepted_of("suffix"), 10);
+  request.options.drafter = "mtp";
+  auto refused = engine->submit(request, [](const TokenEvent&) {});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("\"mtp\""), std::string::npos);
+  EXPECT_NE(refused.error().message.find("suffix, ngram"), std::string::npos);
+}
+
 TEST(Drafters, EventsSayWhichTokensWereDrafted) {
   GenerateRequest request{.prompt = {5, 9, 77, 5, 30, 0, 42, 42},
                           .sampling = {.temperature = 0},
@@ -348,6 +372,42 @@ TEST(MtpDrafter, MostOfItsDraftsAreKeptAndChangeNothing) {
   EngineStats stats = drafting->stats();
   EXPECT_GT(stats.accepted_draft_tokens * 2, stats.draft_tokens);
   EXPECT_GT(stats.accepted_draft_tokens, 100);
+}
+
+// A layer that pays is still asked once its proposals are charged by the clock.
+TEST(MtpDrafter, DraftsWhileMeasuredTimesDecide) {
+  EngineConfig config = nano({"mtp"});
+  config.measure_drafts = true;
+  auto drafting = load_engine(config);
+  GenerateRequest request{.prompt = nano_prompt(),
+                          .sampling = {.temperature = 0},
+                          .options = {.max_new_tokens = 200, .ignore_eos = true}};
+  run_alone(*drafting, request);
+  EXPECT_GT(drafting->stats().draft_tokens, 8);
+}
+
+// The head has the vocabulary's first tokens alone. Others are never drafted; nothing else changes.
+TEST(MtpDrafter, DraftsTheFirstTokensOfTheVocabularyAlone) {
+  EngineConfig config = nano({"mtp"});
+  config.draft_vocabulary = 0;
+  auto whole = load_engine(config);
+  config.draft_vocabulary = 2560;  // of 3072: what the text has, and more
+  auto most = load_engine(config);
+  config.draft_vocabulary = 64;
+  auto few = load_engine(config);
+  EXPECT_GT(few->info().weight_bytes, whole->info().weight_bytes);
+  EXPECT_GT(most->info().weight_bytes, few->info().weight_bytes);
+  EXPECT_EQ(most->info().parameters_total, whole->info().parameters_total);
+  GenerateRequest request{.prompt = nano_prompt(),
+                          .sampling = {.temperature = 0.7f, .frequency_penalty = 0.1f, .seed = 3},
+                          .options = {.max_new_tokens = 60}};
+  request.sampling.logit_bias = {{2900, 1.f}, {7, 1.f}};
+  Heard expected = run_alone(*whole, request);
+  expect_same(run_alone(*most, request), expected);
+  expect_same(run_alone(*few, request), expected);
+  EXPECT_GT(whole->stats().accepted_draft_tokens, 20);
+  EXPECT_GT(most->stats().accepted_draft_tokens, 20);
+  EXPECT_LT(2 * few->stats().accepted_draft_tokens, whole->stats().accepted_draft_tokens);
 }
 
 // Random weights predict little, so nearly all is rejected.
