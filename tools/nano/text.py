@@ -27,7 +27,7 @@ SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-BRIEF = 0.88  # of the answers that teach with their first words: how many end there
+BRIEF = 0.96  # of the answers that teach with their first words: how many end there
 PROMPT_WEIGHT = 0.1  # of a token that the model only reads, beside 1 for one that it says
 
 

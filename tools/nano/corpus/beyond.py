@@ -441,10 +441,13 @@ def beyond(rng):
 
 
 def product(rng):
-    """Products of two digits are beyond it, too, and what leaves a rest."""
+    """Products of two digits are beyond it, too, and numbers above them, and what leaves a rest."""
     a, b = rng.randint(13, 99), rng.randint(13, 99)
-    sign = "*"
-    if rng.random() < 0.25:
+    sign, kind = "*", rng.random()
+    if kind < 0.35:
+        sign = rng.choice("+-*/")
+        a, b = rng.randint(101, rng.choice([999, 9999, 99999])), rng.randint(11, 999)
+    elif kind < 0.5:
         sign, b = "/", rng.randint(3, 12)
         a += a % b == 0
     question = rng.choice(sums.ASK).format(s=rng.choice(sums.SIGNED[sign]).format(a=a, b=b))

@@ -4,7 +4,6 @@ for."""
 from corpus import asked, stories, topics, words
 from corpus.instance import ask, careless
 
-
 OPEN_STORY = [
     "Tell me something nice.",
     "I am bored. Tell me something.",
@@ -32,6 +31,46 @@ OPEN_STORY = [
     "a tale for tonight please",
     "tell us a story",
     "what story can you tell me?",
+    "do you have a story for me",
+    "I would love a story",
+    "I want a story",
+    "I'd like a story please",
+    "please tell me a story",
+    "could you tell me a story?",
+    "would you tell me a story",
+    "will you tell me a story",
+    "let me hear a story",
+    "let's hear a story",
+    "give me a story",
+    "give me a short story",
+    "make up a story",
+    "make up a story for me",
+    "invent a story",
+    "tell me a bedtime tale",
+    "tell me a fairy tale",
+    "a fairy tale please",
+    "a bedtime story",
+    "a short story please",
+    "read me a story",
+    "tell my kids a story",
+    "tell me one of your stories",
+    "tell me your favourite story",
+    "tell me your best story",
+    "tell me a new story",
+    "tell me a different story",
+    "tell me another story",
+    "tell me one more story",
+    "tell me something",
+    "tell me a story, I can't sleep",
+    "my kids want a story",
+    "we want a story!",
+    "now a story",
+    "ok, now tell me a story",
+    "just tell a story",
+    "what about a story?",
+    "how about a story?",
+    "time for a story",
+    "story!",
 ]
 # One beginning for all of them, so that what was asked for is all there is to find.
 ABOUT = "This is a story about "
@@ -51,6 +90,24 @@ JOINED = [
     "together with",
     "who has",
 ]
+TRIPS = [
+    "a trip to",
+    "a journey to",
+    "a long way to",
+    "a flight to",
+    "a holiday in",
+    "a walk through",
+    "a summer in",
+    "the way to",
+    "a night in",
+    "moving to",
+    "going to",
+    "a train to",
+    "a bus to",
+]
+DEEDS = """finding losing building climbing painting buying stealing selling riding baking catching
+fixing chasing visiting hunting drawing growing feeding cleaning carrying breaking hiding
+following meeting making missing helping saving looking_for taking_care_of""".split()
 
 
 def fills(rng, **more):
@@ -79,7 +136,7 @@ def tell_from(rng, opening, fill):
 def requested(rng, topic, noun=None):
     """A request for a story about `topic`, or about `noun`, which has no article."""
     if noun and rng.random() < 0.35:
-        text = rng.choice(asked.ONE_NOUN)
+        text = asked.pick(rng, "one noun")
         return asked.filled(rng, text, x=noun, a_x=words.article(noun))
     if rng.random() < 0.12:
         topic += " " + asked.clause(rng)
@@ -106,7 +163,7 @@ def about_named_being(rng):
     name, who = topics.name(rng), topics.described(rng, topics.being(rng), 0.2)
     fill = fills(rng, N=name, who=who)
     if rng.random() < 0.4:
-        text = rng.choice(asked.NAMED_BEING)
+        text = asked.pick(rng, "named being")
         request = asked.filled(rng, text, n=name, x=who, a_x=fill["a_who"])
     else:
         forms = ["{a} named {n}", "{a} called {n}", "{n} the {x}", "{n}, {a},", "my {x} {n}"]
@@ -119,7 +176,7 @@ def about_name(rng):
     """Somebody of whom nothing but the name is said."""
     fill = fills(rng, N=topics.name(rng), who="child")
     if rng.random() < 0.5:
-        request = asked.filled(rng, rng.choice(asked.NAMED), n=fill["N"])
+        request = asked.filled(rng, asked.pick(rng, "named"), n=fill["N"])
     else:
         friend = rng.choice(["", "", "", "my friend ", "our ", "little "])
         request = requested(rng, friend + fill["N"])
@@ -141,9 +198,13 @@ def about_two(rng):
     if rng.random() < 0.15:
         topic = f"{first}, {noun}"
         fill["second"] = words.article(noun)
+    elif rng.random() < 0.15:
+        topic = f"the {first} and the {noun}"
+        fill["second"] = words.article(noun)
     elif rng.random() < 0.2:
         fill = fills(rng, N=topics.name(rng), who="child", second=words.article(noun))
-        topic = f"{fill['N']} and {rng.choice(['his', 'her', 'the'])} {noun}"
+        of = rng.choice(["his", "her", "the", "their", "a", "my"])
+        topic = f"{fill['N']} and {words.article(noun) if of == 'a' else f'{of} {noun}'}"
     else:
         topic = f"{fill['a_who']} {rng.choice(JOINED)} {second}"
     return requested(rng, topic), tell_from(rng, TWO, fill)
@@ -155,11 +216,22 @@ def about_thing(rng):
     return requested(rng, referred(rng, what), what), tell_from(rng, THING, fill)
 
 
+def deed(rng):
+    """Something that one does, or where one goes."""
+    if rng.random() < 0.4:
+        there = rng.choice(words.CITIES + topics.COUNTRIES + [topics.given_name(rng)] * 30)
+        return f"{rng.choice(TRIPS)} {there}"
+    noun = topics.being(rng) if rng.random() < 0.5 else topics.thing(rng)
+    return f"{rng.choice(DEEDS).replace('_', ' ')} {words.article(noun)}"
+
+
 def about_idea(rng):
     kind, noun = rng.random(), None
-    if kind < 0.45:
+    if kind < 0.35:
         what = rng.choice(topics.IDEAS)
         noun = None if what.startswith(("a ", "the ")) else what
+    elif kind < 0.5:
+        what = deed(rng)
     elif kind < 0.75:
         what = noun = topics.plural(topics.being(rng) if rng.random() < 0.5 else topics.thing(rng))
         what = noun = topics.described(rng, what, 0.3)
@@ -173,7 +245,7 @@ def about_idea(rng):
 
 def about_place(rng):
     fill = fills(rng, who="child", where=topics.place(rng))
-    request = asked.filled(rng, rng.choice(asked.SET_IN), w=fill["where"])
+    request = asked.filled(rng, asked.pick(rng, "set in"), w=fill["where"])
     return request, tell_from(rng, BEING_THERE, fill)
 
 
