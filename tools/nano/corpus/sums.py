@@ -89,11 +89,29 @@ def worked(formula, value):
     return f"{formula} = {value}"
 
 
+def between(a, sign, b):
+    """What is written down on the way to a value that is hard to say at once, or nothing."""
+    if sign == "-" and b > 10 and 0 < a % 10 < b % 10 and a > b:
+        return f"{a - b // 10 * 10} - {b % 10} = "
+    tens, ones = divmod(max(a, b), 10)
+    if sign == "*" and 1 < min(a, b) < 10 and tens and ones and max(a, b) > 12:
+        return f"{tens * 10 * min(a, b)} + {ones * min(a, b)} = "
+    return ""
+
+
+def in_turn(terms):
+    """A sum of several terms, two of them at a time."""
+    steps = [" + ".join(map(str, terms))]
+    while len(terms) > 1:
+        terms = [terms[0] + terms[1], *terms[2:]]
+        steps.append(" + ".join(map(str, terms)))
+    return " = ".join(steps)
+
+
 def several(rng):
     """Of three or four terms."""
     terms = [rng.randint(1, rng.choice([9, 9, 30])) for _ in range(rng.choice([3, 3, 3, 4]))]
     if rng.random() < 0.6:
-        formula = " + ".join(map(str, terms))
         joined = rng.choice(["+", " + ", " plus ", "+", " and ", ", "])
         shown = [spelled(t, rng) for t in terms] if rng.random() < 0.2 else map(str, terms)
         asked = joined.join(shown)
@@ -109,15 +127,15 @@ def several(rng):
                     "{} all added together",
                 ]
             ).format(asked)
-        return asked, worked(formula, sum(terms))
+        return asked, in_turn(terms)
     a, b = terms[:2]
     if rng.random() < 0.3:
         a, c = a + b + rng.randint(0, 30), rng.randint(0, 30)
         asked = rng.choice(["{} - {} + {}", "{}-{}+{}", "{} minus {} plus {}"]).format(a, b, c)
-        return asked, worked(f"{a} - {b} + {c}", a - b + c)
+        return asked, worked(f"{a} - {b} + {c} = {a - b} + {c}", a - b + c)
     c = rng.randint(0, a + b)
     asked = rng.choice(["{} + {} - {}", "{}+{}-{}", "{} plus {} minus {}"]).format(a, b, c)
-    return asked, worked(f"{a} + {b} - {c}", a + b - c)
+    return asked, worked(f"{a} + {b} - {c} = {a + b} - {c}", a + b - c)
 
 
 def alone(rng):
@@ -135,7 +153,9 @@ def alone(rng):
     a = n * b if sign == "/" else n
     value = {"+": n + b, "-": n - b, "*": n * b, "/": n}[sign]
     shown = spelled(a, rng) if a < 100 and rng.random() < 0.2 else a
-    return rng.choice(parts(texts)).format(a=shown), worked(f"{a} {sign} {b}", value)
+    return rng.choice(parts(texts)).format(a=shown), worked(
+        f"{a} {sign} {b}", between(a, sign, b) + str(value)
+    )
 
 
 def sums(rng):
@@ -155,11 +175,12 @@ def sums(rng):
     elif 0.4 <= kind < 0.52 and value >= 0:
         form = rng.choice(STORIES[sign])
         thing = rng.choice(words.COUNTED + [topics.plural(topics.thing(rng))])
-        shown |= {"t": thing, "n": topics.name(rng), "n2": topics.name(rng)}
+        other = rng.choice(words.COUNTED + [topics.plural(topics.being(rng))])
+        shown |= {"t": thing, "t2": other, "n": topics.name(rng), "n2": topics.name(rng)}
     else:
         form = rng.choice(ASK).replace("{s}", rng.choice(SIGNED[sign]))
     return ask(
         "arithmetic",
         hurried(rng, careless(rng, form.format(**shown)), 0.03),
-        worked(f"{a} {sign} {b}", value),
+        worked(f"{a} {sign} {b}", between(a, sign, b) + str(value)),
     )
