@@ -148,10 +148,15 @@ struct GenerationOptions {
   std::vector<TokenId> stop_token_ids = {};
 
   // Text options. An Engine refuses stop strings and regexes, grammars and predictions, and ignores
-  // the flags.
+  // the others.
   std::vector<std::string> stop = {};  // the output ends before the first match
   // RE2 syntax. The output ends after the first match of any of these and includes it.
   std::vector<std::string> stop_regex = {};
+  // The output ends before a line, after the first, that begins with fewer blanks and tabs. 0: no
+  // limit.
+  int64_t indent_min = 0;
+  // After this time from its first text on, the output ends with its next line. 0: no limit.
+  double line_time_s = 0;
   bool ignore_eos = false;          // continue past the model's own end-of-text tokens
   bool skip_special_tokens = true;  // omit special tokens from the output text
   bool keep_stop = false;           // include the matched stop string or token in it

@@ -7,7 +7,9 @@ namespace banyan {
 
 TextStream::TextStream(const Tokenizer* tokenizer, std::span<const TokenId> prompt,
                        const GenerationOptions& options, StopRegexes stops)
-    : search_(std::move(stops)), keep_stop_(options.keep_stop) {
+    : search_(std::move(stops)),
+      lines_(options.indent_min, options.line_time_s),
+      keep_stop_(options.keep_stop) {
   if (tokenizer == nullptr) return;
   decoder_.emplace(*tokenizer, options.skip_special_tokens, options.stop);
   decoder_->follow(prompt);
@@ -41,6 +43,11 @@ std::string TextStream::cancel() {
 }
 
 void TextStream::take_delta(StreamDecoder::Delta delta, std::string& text) {
+  if (lines_.take(delta.text)) {
+    text += delta.text;
+    finish_ = FinishReason::kLength;
+    return;
+  }
   if (auto found = search_.take(delta.text)) {
     text += delta.text.substr(0, found->end);
     finish_ = FinishReason::kStop;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "banyan/request.h"
+#include "llm/line_limits.h"
 #include "llm/stop_regex.h"
 #include "text/stream_decoder.h"
 
@@ -28,8 +29,8 @@ struct TextDelta {
 
 class TextStream {
  public:
-  // Uses stop, skip_special_tokens and keep_stop of `options`. `stops` is compiled from stop_regex;
-  // a match also ends the text and is included in it.
+  // Uses the text options, stop to keep_stop, but for stop_regex: `stops` is compiled from
+  // stop_regex; a match also ends the text and is included in it.
   TextStream(const Tokenizer* tokenizer, std::span<const TokenId> prompt,
              const GenerationOptions& options, StopRegexes stops = {});
 
@@ -59,6 +60,7 @@ class TextStream {
 
   std::optional<StreamDecoder> decoder_;
   StopRegexSearch search_;
+  LineLimits lines_;
   bool keep_stop_ = false;
   int64_t output_tokens_ = 0, cached_tokens_ = 0, restored_tokens_ = 0;
   int64_t drafts_ = 0, draft_tokens_ = 0, accepted_draft_tokens_ = 0;

@@ -96,9 +96,9 @@ void GenerationRun::take(size_t index, const TokenEvent& event) {
   plan_.answer->take(choice, event, std::move(delta), frames_);
   if (marks_) marks_->mark(index, frames_);
   if (choice.stream.done()) {
-    if (event.finish == FinishReason::kNone) {  // a stop string, unknown to the engine
+    if (event.finish == FinishReason::kNone) {  // by the text, which the engine does not know
       size_t group = group_of(index);
-      service_.abandon(submissions_[group], FinishReason::kStop, index - group * group_choices_);
+      service_.abandon(submissions_[group], choice.stream.finish(), index - group * group_choices_);
     }
     --unfinished_;
   }

@@ -16,6 +16,7 @@
 #include "llm/llm_parts.h"
 #include "llm/stop_regex.h"
 #include "server/fields/constraint.h"
+#include "server/fields/samplers.h"
 
 namespace banyan {
 namespace {
@@ -179,6 +180,11 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
                             const JsonSchemaOptions& json, const RequestDefaults& silent) {
   PromptRequest request;
   request.text.sampling = read_params(fields, names, silent.apply(defaults), limits);
+  if (names.samplers) {
+    read_samplers(fields, request.text.sampling);
+  } else {
+    fields.refuse({"samplers"});
+  }
   request.text.sampling.seed = read_seed(fields, names, silent);
   read_logit_bias(fields, limits, request);
   request.samples = fields.integer("n", 1, 1, kSamplesMax);
@@ -204,7 +210,7 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   request.tokens = read_token_wishes(fields);
   // Refuse other fields that would change the output.
   fields.refuse({"custom_params", "custom_logit_processor", "use_beam_search", "watermark",
-                 "samplers", "adaptive_target"});
+                 "adaptive_target"});
   // llama.cpp samplers that are not supported, with their "off" values.
   fields.accept_only({{"mirostat", "[0]"},
                       {"dynatemp_range", "[0]"},

@@ -274,7 +274,8 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
                          .seed = "seed",
                          .max_new_tokens_default = -1,
                          .repetition_penalty = "repeat_penalty",
-                         .llama_numbers = true};
+                         .llama_numbers = true,
+                         .samplers = true};
   const EngineConfig& limits = context.llm.config();
   PromptRequest request =
       read_sampling(fields, names, llama_sampling(), limits, context.json, context.defaults);
@@ -292,7 +293,11 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
   options.response_fields = fields.strings("response_fields", 256, kNameBytesMax);
   fields.refuse(
       {"return_progress", "post_sampling_probs", "lora", "grammar_lazy", "grammar_triggers"});
-  fields.accept_only({{"n_indent", "[0]"}, {"min_keep", "[0]"}, {"t_max_predict_ms", "[-1, 0]"}});
+  fields.accept_only({{"min_keep", "[0]"}});
+  constexpr int64_t kIndentMax = 1 << 20, kMillisecondsMax = int64_t{1} << 40;
+  request.text.options.indent_min = fields.integer("n_indent", 0, 0, kIndentMax);
+  int64_t milliseconds = fields.integer("t_max_predict_ms", -1, -1, kMillisecondsMax);
+  request.text.options.line_time_s = 1e-3 * std::max<int64_t>(milliseconds, 0);
   refuse_thinking_budget(fields);
   return request;
 }

@@ -1,5 +1,6 @@
 #include "server/llamacpp/format.h"
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -70,6 +71,7 @@ Json llama_settings(const SamplingParams& sampling, const GenerationOptions& opt
   for (TokenId token : never) bias.push_back({{"token", token}, {"bias", nullptr}});
   bool unlimited = options.max_new_tokens > std::numeric_limits<int32_t>::max();
   int64_t predict = unlimited ? -1 : options.max_new_tokens;
+  int64_t line_ms = std::llround(1e3 * options.line_time_s);
   return {{"n_predict", predict},
           {"max_tokens", predict},
           {"seed", sampling.seed},
@@ -98,6 +100,8 @@ Json llama_settings(const SamplingParams& sampling, const GenerationOptions& opt
           {"min_keep", 0},
           {"n_keep", 0},
           {"n_discard", 0},
+          {"n_indent", options.indent_min},
+          {"t_max_predict_ms", line_ms > 0 ? line_ms : -1},
           {"stop", options.stop},
           {"n_probs", options.top_logprobs},
           {"samplers", {"penalties", "temperature", "top_k", "top_p", "min_p"}}};

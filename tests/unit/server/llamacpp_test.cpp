@@ -263,6 +263,33 @@ TEST_F(LlamaCpp, TemplatesAreAppliedAndTextsTakenApart) {
   EXPECT_EQ(bytes, "Hé");
 }
 
+// What llama.vim and llama.vscode send with every completion.
+TEST_F(LlamaCpp, EditorsLimitLinesAndNameTheirFilters) {
+  GenerateRequest plan = plan_of(
+      R"("temperature":0.1,"top_k":40,"top_p":0.99,"min_p":0.1,"repeat_penalty":1.2,"n_indent":4,
+         "t_max_prompt_ms":500,"t_max_predict_ms":1500,"samplers":["top_k","top_p","infill"])");
+  EXPECT_EQ(plan.sampling.top_k, 40);
+  EXPECT_FLOAT_EQ(plan.sampling.top_p, 0.99f);
+  EXPECT_EQ(plan.sampling.temperature, 1) << "the list has no temperature";
+  EXPECT_EQ(plan.sampling.min_p, 0);
+  EXPECT_EQ(plan.sampling.repetition_penalty, 1);
+  EXPECT_EQ(plan.options.indent_min, 4);
+  EXPECT_DOUBLE_EQ(plan.options.line_time_s, 1.5);
+  EXPECT_EQ(plan_of(R"("t_max_predict_ms":-1)").options.line_time_s, 0);
+  EXPECT_EQ(plan_of(R"("samplers":[],"top_k":40)").sampling.top_k, 0);
+  EXPECT_TRUE(complete(R"("samplers":["top_k","mirostat"])").contains("\"mirostat\"; supported"));
+  EXPECT_TRUE(complete(R"("samplers":"kp")").contains("must be a list"));
+  // The prompt's text goes on in one line, so the first new line ends it.
+  Json answer =
+      complete_json(R"("n_predict":400,"temperature":0,"n_indent":1000,"logit_bias":[["\n",5]])");
+  std::string text = answer["content"];
+  ASSERT_TRUE(text.contains('\n')) << text;
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
+  EXPECT_EQ(answer["stop_type"], "limit");
+  EXPECT_LT(answer["tokens_predicted"], 400);
+  EXPECT_EQ(answer["generation_settings"]["n_indent"], 1000);
+}
+
 TEST_F(LlamaCpp, InfillNeedsAModelThatHasItsTokens) {
   std::string refused = ask(*llm_, plan_infill, R"({"input_prefix":"a","input_suffix":"b"})");
   EXPECT_TRUE(refused.contains("no tokens that mark a text to be filled in")) << refused;
