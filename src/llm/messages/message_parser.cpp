@@ -18,7 +18,8 @@ bool ChatSyntax::is_harmony() const {
 }
 
 bool ChatSyntax::has_special_marks() const {
-  return is_harmony() || (tool_calls != nullptr && tool_calls->special);
+  return is_harmony() || (tool_calls != nullptr && tool_calls->special) ||
+         (reasoning != nullptr && reasoning->special);
 }
 
 MessageParser::MessageParser(const MessageParserOptions& options)
@@ -31,7 +32,8 @@ MessageParser::MessageParser(const MessageParserOptions& options)
   std::vector<std::string_view> marks;
   if (syntax.tool_calls != nullptr) {
     if (options.calls_end_reasoning) {
-      marks = {syntax.tool_calls->section_begin, syntax.tool_calls->begin};
+      marks = {syntax.tool_calls->section_begin, syntax.tool_calls->other_section_begin,
+               syntax.tool_calls->begin};
     }
     tool_calls_.emplace(*syntax.tool_calls, options.tools);
   }

@@ -19,6 +19,10 @@ struct ReasoningFormat {
   std::array<std::string_view, 2> in_template;  // as in ToolCallFormat
   std::string_view begin, end;  // empty: harmony's channels (llm/messages/harmony.h)
   bool always = false;          // output starts inside reasoning even without a marker
+  // Around the answer, of models that mark it too.
+  std::string_view answer_begin = {}, answer_end = {};
+  std::string_view label = {};  // a word after `begin` that does not belong to the reasoning
+  bool special = false;         // the markers are special tokens
 };
 
 std::span<const ReasoningFormat> reasoning_formats();
@@ -55,19 +59,22 @@ class ReasoningParser {
   std::optional<bool> inside() const;
 
  private:
-  enum class State : uint8_t { kStart, kInside, kAfter, kContent };
+  enum class State : uint8_t { kStart, kInside, kAfter, kAnswer, kContent };
 
   bool step(std::string& reasoning, std::string& content);
+  bool step_between();
   bool step_inside(std::string& reasoning);
-  void add_reasoning(std::string_view text, std::string& reasoning);
+  bool step_answer(std::string& content);
+  void add_text(std::string_view text, std::string& out);
 
   const ReasoningFormat& format_;
   std::vector<std::string_view> ends_;
   State state_;
-  const bool inside_;  // output without the start marker is reasoning
+  const ReasoningStart start_;
   std::string buffer_;
-  std::string space_;   // trailing whitespace, held back in case the end marker follows
-  bool begun_ = false;  // some reasoning has been emitted
+  std::string space_;      // trailing whitespace, held back in case the end marker follows
+  bool begun_ = false;     // some reasoning, or some of the answer, has been emitted
+  bool labelled_ = false;  // the label may follow
 };
 
 }  // namespace banyan

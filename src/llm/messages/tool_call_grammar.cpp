@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "llm/messages/argument_grammar.h"
 #include "llm/messages/tool_calls.h"
 #include "llm/structural.h"
 
@@ -12,107 +13,6 @@ namespace {
 using namespace structural;
 
 const Json kAnyObject = {{"type", "object"}};
-
-// Markers that may be special tokens (<|...|>, <｜...｜>, [NAME]) become elements of their own, and
-// line breaks become optional.
-void append_text(std::string_view text, Json& elements) {
-  constexpr std::string_view kWide = "｜>";
-  while (!text.empty()) {
-    size_t size = std::min(text.find_first_of("\n<["), text.size());
-    if (text[0] == '\n') {
-      elements.push_back(optional(constant("\n")));
-      text.remove_prefix(1);
-      continue;
-    }
-    bool narrow = text.starts_with("<|"), wide = text.starts_with("<｜");
-    if (narrow) size = text.find("|>") + 2;
-    if (wide) size = text.find(kWide) + kWide.size();
-    if (text[0] == '[') size = text.find(']') + 1;
-    if (size == 0) size = std::min(text.find_first_of("\n<[", 1), text.size());
-    elements.push_back(constant(text.substr(0, size)));
-    text.remove_prefix(size);
-  }
-}
-
-Json text_elements(std::initializer_list<std::string_view> texts) {
-  Json elements = Json::array();
-  for (std::string_view text : texts) append_text(text, elements);
-  return elements;
-}
-
-bool may_be_string(const Json& schema) {
-  if (!schema.is_object()) return true;
-  auto type = schema.find("type");
-  if (type == schema.end()) return !schema.contains("enum") && !schema.contains("const");
-  if (type->is_array()) return std::ranges::find(*type, "string") != type->end();
-  return *type == "string";
-}
-
-// A value between tags: strings are written literally, all else as JSON.
-Result<Json> tagged_value(const ToolCallFormat& format, const Json& schema, const Json& root,
-                          const std::string& place, bool strict) {
-  std::string_view end = format.parameter.end;
-  Json closing = text_elements({end});
-  auto with_end = [&](Json value) {
-    Json elements = Json::array({std::move(value)});
-    for (const Json& element : closing) elements.push_back(element);
-    return sequence(std::move(elements));
-  };
-  Json ways = Json::array();
-  if (schema.is_object() && (schema.contains("enum") || schema.contains("const"))) {
-    Json values = schema.value("enum", Json::array());
-    if (schema.contains("const")) values = Json::array({schema["const"]});
-    for (const Json& value : values) {
-      ways.push_back(constant(value.is_string() ? value.get<std::string>() : value.dump()));
-    }
-    if (ways.empty()) return invalid_argument("{}: enum must not be empty", place);
-    return with_end(either(std::move(ways)));
-  }
-  if (!may_be_string(schema)) {
-    Json whole = schema;
-    for (const char* key : {"$defs", "definitions"}) {
-      if (root.contains(key) && !whole.contains(key)) whole[key] = root[key];
-    }
-    return with_end(structural::schema(whole));
-  }
-  if (strict && schema.is_object()) {
-    for (const char* key :
-         {"minLength", "maxLength", "pattern", "format", "anyOf", "oneOf", "allOf", "$ref"}) {
-      if (!schema.contains(key)) continue;
-      return unsupported(
-          "{}: {} cannot be enforced in calls of the format {}; leave it out, or "
-          "leave out strict",
-          place, key, format.name);
-    }
-  }
-  size_t mark = end.find('<');
-  Json rest = text_elements({end.substr(end.find('>', mark) + 1)});
-  Json elements =
-      Json::array({tag("", any_text(), end.substr(mark, end.find('>', mark) + 1 - mark))});
-  for (const Json& element : rest) elements.push_back(element);
-  return sequence(std::move(elements));
-}
-
-Result<Json> tagged_arguments(const ToolCallFormat& format, const Tool& tool, bool enforced) {
-  Json elements = Json::array();
-  const Json& properties = tool.parameters.value("properties", Json::object());
-  const Json& required = tool.parameters.value("required", Json::array());
-  if (!properties.is_object() || !required.is_array()) {
-    return invalid_argument("{}: properties must be an object, required a list", tool.name);
-  }
-  for (const auto& [key, schema] : properties.items()) {
-    std::string place = tool.name + "/properties/" + key;
-    Json one = text_elements({format.parameter.begin});
-    one.push_back(constant(key));
-    for (const Json& element : text_elements({format.parameter.after_key})) one.push_back(element);
-    one.push_back(TRY(tagged_value(format, schema, tool.parameters, place, enforced)));
-    Json whole = sequence(std::move(one));
-    bool must = std::ranges::find(required, Json(key)) != required.end();
-    elements.push_back(must ? std::move(whole) : optional(std::move(whole)));
-  }
-  if (elements.empty()) return constant("");
-  return sequence(std::move(elements));
-}
 
 // Everything in a call between `begin` and `end`.
 Result<Json> call_content(const ToolCallFormat& format, const Tool& tool, bool enforced) {
@@ -127,9 +27,14 @@ Result<Json> call_content(const ToolCallFormat& format, const Tool& tool, bool e
     elements.push_back(constant(tool.name));
     if (format.numbered) elements.push_back({{"type", "regex"}, {"pattern", ":[0-9]{1,3}"}});
     for (const Json& element : text_elements({format.after_name})) elements.push_back(element);
-    bool tagged = format.style == ToolCallFormat::Style::kTagged;
-    elements.push_back(tagged ? TRY(tagged_arguments(format, tool, tool.strict))
-                              : structural::schema(schema));
+    using Style = ToolCallFormat::Style;
+    if (format.style == Style::kTagged) {
+      elements.push_back(TRY(tagged_arguments(format, tool)));
+    } else if (format.style == Style::kLiteral) {
+      elements.push_back(TRY(literal_arguments(format, tool, enforced)));
+    } else {
+      elements.push_back(structural::schema(schema));
+    }
   }
   for (const Json& element : text_elements({format.close})) elements.push_back(element);
   return sequence(std::move(elements));
@@ -187,17 +92,20 @@ Result<Json> tool_call_grammar(const ToolCallFormat& format, std::span<const Too
     Json content = TRY(call_content(format, tool, rules.required || tool.strict));
     tags.push_back(tag(format.begin, std::move(content), format.end));
   }
-  bool once = !rules.parallel || format.end.empty();
+  bool section = !format.section_begin.empty(), list = format.is_list();
+  bool once = !rules.parallel || (format.end.empty() && !list);
+  std::string_view separator = list ? format.list.separator : section ? "" : "\n";
   Json calls = {{"type", "tags_with_separator"},
                 {"tags", tags},
-                {"separator", format.section_begin.empty() ? "\n" : ""},
+                {"separator", separator},
                 {"at_least_one", true},
                 {"stop_after_first", once}};
-  bool section = !format.section_begin.empty();
   if (section) {
-    calls = tag(format.section_begin,
-                sequence({optional(constant("\n")), std::move(calls), optional(constant("\n"))}),
-                format.section_end);
+    Json whole = sequence({optional(constant("\n")), constant(format.list.open), std::move(calls),
+                           constant(format.list.close), optional(constant("\n"))});
+    bool bare = list && format.bare && rules.required;
+    calls =
+        bare ? std::move(whole) : tag(format.section_begin, std::move(whole), format.section_end);
   }
   if (rules.required) return calls;
   return Json{{"type", "triggered_tags"},

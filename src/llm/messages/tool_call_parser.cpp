@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json_text.h"
+#include "base/signed.h"
 #include "llm/messages/marks.h"
 
 namespace banyan {
@@ -15,136 +16,18 @@ using Style = ToolCallFormat::Style;
 constexpr size_t kCallHeaderBytesMax = 1024;  // of a call, before its arguments
 constexpr size_t kEarlyArgumentsMax = 16 << 10;
 
-bool is_space(char c) {
-  return kSpace.find(c) != kSpace.npos;
-}
-
 // The first marker in a text of markers and whitespace: the first tag of "</arg_key>\n<arg_value>".
 std::string_view first_word(std::string_view text) {
   text = trim_space(text);
   return text.substr(0, text.find_first_of(kSpace));
 }
 
-// {"name": NAME, "arguments": ...: what has been parsed so far.
-struct Envelope {
-  enum class State { kMore, kWrong, kArguments, kEnded } state = State::kMore;
-  std::string name;
-  size_t at = 0;          // kArguments: their offset; kEnded: after the closing brace
-  std::string arguments;  // kEnded, or kArguments if they precede the name
-};
-
-class EnvelopeReader {
- public:
-  explicit EnvelopeReader(std::string_view text) : text_(text) {}
-
-  Envelope read() {
-    if (!expect('{')) return stop();
-    while (true) {
-      if (expect('}')) {
-        envelope_.state = has_name_ ? Envelope::State::kEnded : Envelope::State::kWrong;
-        envelope_.at = at_;
-        return std::move(envelope_);
-      }
-      std::optional<std::string_view> key = value();
-      if (!key || !expect(':')) return stop();
-      bool arguments = *key == "\"arguments\"" || *key == "\"parameters\"";
-      skip();
-      if (arguments && has_name_) {
-        if (at_ >= text_.size()) return stop();
-        envelope_.state = Envelope::State::kArguments;
-        envelope_.at = at_;
-        return std::move(envelope_);
-      }
-      std::optional<std::string_view> found = value();
-      if (!found) return stop();
-      if (arguments) envelope_.arguments = *found;
-      if (*key == "\"name\"") {
-        Json name = Json::parse(*found, nullptr, false);
-        if (!name.is_string() || name == "") return wrong();
-        envelope_.name = name;
-        has_name_ = true;
-      }
-      expect(',');
-    }
-  }
-
- private:
-  void skip() {
-    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
-  }
-  bool expect(char c) {
-    skip();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  // A complete JSON value.
-  std::optional<std::string_view> value() {
-    skip();
-    JsonExtent extent;
-    size_t size = extent.take(text_.substr(at_));
-    if (!extent.done() || size == 0) return std::nullopt;
-    std::string_view found = text_.substr(at_, size);
-    at_ += size;
-    return found;
-  }
-  // Distinguishes the end of the available text from a syntax error.
-  Envelope stop() {
-    skip();
-    bool ended = at_ >= text_.size();
-    JsonExtent extent;
-    extent.take(text_.substr(std::min(at_, text_.size())));
-    if (ended || !extent.done()) return std::move(envelope_);
-    return wrong();
-  }
-  Envelope wrong() {
-    envelope_.state = Envelope::State::kWrong;
-    return std::move(envelope_);
-  }
-
-  std::string_view text_;
-  size_t at_ = 0;
-  bool has_name_ = false;
-  Envelope envelope_;
-};
-
 }  // namespace
 
-size_t JsonExtent::take(std::string_view text) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (in_string_) {
-      if (escaped_) {
-        escaped_ = false;
-      } else if (c == '\\') {
-        escaped_ = true;
-      } else if (c == '"') {
-        in_string_ = false;
-        if (depth_ == 0) done_ = true;
-      }
-    } else if (c == '"' && !scalar_) {
-      in_string_ = begun_ = true;
-    } else if ((c == '{' || c == '[') && !scalar_) {
-      ++depth_;
-      begun_ = true;
-    } else if (depth_ > 0 && (c == '}' || c == ']')) {
-      if (--depth_ == 0) done_ = true;
-    } else if (depth_ == 0 && (begun_ || !is_space(c))) {
-      // A number or literal extends to the first character that cannot be part of it.
-      if (is_space(c) || c == ',' || c == '}' || c == ']' || c == '<' || c == ':' || c == '"') {
-        done_ = true;
-        return i;
-      }
-      begun_ = scalar_ = true;
-    }
-    if (done_) return i + 1;
-  }
-  return text.size();
-}
-
 ToolCallParser::ToolCallParser(const ToolCallFormat& format, std::vector<Tool> tools)
-    : format_(format), tools_(std::move(tools)) {
-  for (std::string_view mark : {format.begin, format.section_begin, format.section_end}) {
+    : format_(format), tools_(std::move(tools)), literals_(format.literals) {
+  for (std::string_view mark :
+       {format.begin, format.section_begin, format.section_end, format.other_section_begin}) {
     if (!mark.empty()) marks_.push_back(mark);
   }
 }
@@ -159,12 +42,18 @@ bool ToolCallParser::step(MessageDelta& out) {
   switch (state_) {
     case State::kContent:
       return step_content(out);
+    case State::kList:
+      return step_list(out);
     case State::kName:
       return step_name(out);
     case State::kEnvelope:
       return step_envelope(out);
     case State::kArguments:
       return step_arguments(out);
+    case State::kEnvelopeRest:
+      return step_envelope_rest();
+    case State::kLiterals:
+      return step_literals(out);
     case State::kParameters:
       return in_value_ ? step_parameter_value(out) : step_parameters(out);
     case State::kTail:
@@ -195,10 +84,12 @@ bool ToolCallParser::step_content(MessageDelta& out) {
   if (format_.bare && at_start_) {
     size_t first = buffer_.find_first_not_of(calls_ > 0 ? " \t\r\n;" : kSpace);
     if (first == buffer_.npos) return false;
-    if (buffer_[first] == '{') {
-      given_up_ = buffer_.substr(0, first);
+    Sight call = bare_call(std::string_view(buffer_).substr(first));
+    if (call == Sight::kMore) return false;
+    if (call == Sight::kYes) {
+      begin_list(buffer_.substr(0, first), false);
       consume(first);
-      state_ = State::kEnvelope;
+      if (!format_.is_list()) state_ = State::kEnvelope;
       return true;
     }
   }
@@ -211,10 +102,80 @@ bool ToolCallParser::step_content(MessageDelta& out) {
   }
   add_content(std::string_view(buffer_).substr(0, first), out);
   consume(first + found.size());
+  if (format_.is_list() && found != format_.section_end) {
+    at_start_ = false;
+    begin_list(std::exchange(space_, {}) + std::string(found), true);
+    return true;
+  }
   if (found != format_.begin) return !buffer_.empty();
   given_up_ = std::exchange(space_, {}) + std::string(found);
   at_start_ = false;
   state_ = format_.style == Style::kEnvelope ? State::kEnvelope : State::kName;
+  return true;
+}
+
+// Whether `text`, the start of an answer, begins a call without a marker. A list must call a
+// declared tool, since answers begin with brackets for other reasons too.
+ToolCallParser::Sight ToolCallParser::bare_call(std::string_view text) const {
+  if (!format_.is_list()) return text[0] == '{' ? Sight::kYes : Sight::kNo;
+  if (!text.starts_with(format_.list.open)) return Sight::kNo;
+  text.remove_prefix(format_.list.open.size());
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  Sight call = literal_call(text);
+  if (call != Sight::kYes) return call;
+  std::string_view name = text.substr(0, text.find(format_.after_name));
+  bool declared = std::ranges::any_of(tools_, [&](const Tool& tool) { return tool.name == name; });
+  return declared ? Sight::kYes : Sight::kNo;
+}
+
+// Whether `text` is NAME( and more.
+ToolCallParser::Sight ToolCallParser::literal_call(std::string_view text) const {
+  auto in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  };
+  size_t end = as_size(std::ranges::find_if_not(text, in_name) - text.begin());
+  if (end > kCallHeaderBytesMax) return Sight::kNo;
+  if (end == text.size()) return Sight::kMore;
+  bool named = end > 0 && text.substr(end).starts_with(format_.after_name);
+  return named ? Sight::kYes : Sight::kNo;
+}
+
+void ToolCallParser::begin_list(std::string given_up, bool marked) {
+  given_up_ = std::move(given_up);
+  marked_ = marked;
+  opened_ = listed_ = false;
+  state_ = State::kList;
+}
+
+// Consumes text that becomes content if no call follows.
+void ToolCallParser::pass(size_t bytes) {
+  if (!listed_) given_up_ += buffer_.substr(0, bytes);
+  consume(bytes);
+}
+
+bool ToolCallParser::step_list(MessageDelta& out) {
+  pass(std::min(buffer_.find_first_not_of(listed_ ? " \t\r\n," : kSpace), buffer_.size()));
+  if (buffer_.empty()) return false;
+  if (!listed_ && !opened_ && buffer_[0] == '[') {
+    opened_ = true;
+    pass(1);
+    return true;
+  }
+  if (buffer_[0] == '{') {
+    state_ = State::kEnvelope;
+    return true;
+  }
+  Sight call = format_.style == Style::kLiteral ? literal_call(buffer_) : Sight::kNo;
+  if (call == Sight::kMore) return false;
+  if (call == Sight::kYes) {
+    state_ = State::kName;
+  } else if (listed_) {
+    if (buffer_[0] == ']') consume(1);
+    state_ = State::kTail;
+  } else {
+    give_up(out);
+  }
   return true;
 }
 
@@ -238,7 +199,7 @@ void ToolCallParser::give_up(MessageDelta& out) {
   at_start_ = false;
   std::string text = std::exchange(given_up_, {});
   // Emit at least one byte, otherwise parsing would retry the same text.
-  size_t bytes = std::min<size_t>(buffer_.size(), 1);
+  size_t bytes = text.empty() ? std::min<size_t>(buffer_.size(), 1) : 0;
   text += buffer_.substr(0, bytes);
   consume(bytes);
   add_content(text, out);
@@ -248,6 +209,8 @@ void ToolCallParser::begin_call(std::string name, std::string id, MessageDelta& 
   name_ = name;
   parameters_ = 0;
   extent_ = {};
+  listed_ = true;
+  given_up_.clear();
   out.calls.push_back({.index = calls_++, .id = std::move(id), .name = std::move(name)});
 }
 
@@ -283,13 +246,18 @@ bool ToolCallParser::step_name(MessageDelta& out) {
   std::string name(head);
   consume(end + after.size());
   begin_call(std::move(name), std::move(id), out);
-  state_ = format_.style == Style::kTagged ? State::kParameters : State::kArguments;
+  state_ = State::kArguments;
+  if (format_.style == Style::kTagged) state_ = State::kParameters;
+  if (format_.style == Style::kLiteral) {
+    literals_ = LiteralReader(format_.literals);
+    state_ = State::kLiterals;
+  }
   return true;
 }
 
 bool ToolCallParser::step_envelope(MessageDelta& out) {
-  Envelope envelope = EnvelopeReader(buffer_).read();
-  using Found = Envelope::State;
+  CallEnvelope envelope = read_call_envelope(buffer_);
+  using Found = CallEnvelope::State;
   // Only arguments that precede the name may be long.
   bool early = buffer_.find("\"arguments\"") < 64 || buffer_.find("\"parameters\"") < 64;
   size_t bytes_max = early ? kEarlyArgumentsMax : kCallHeaderBytesMax;
@@ -304,7 +272,7 @@ bool ToolCallParser::step_envelope(MessageDelta& out) {
   state_ = State::kArguments;
   if (envelope.state == Found::kEnded) {
     add_arguments(envelope.arguments.empty() ? "{}" : std::move(envelope.arguments), out);
-    state_ = State::kTail;
+    state_ = format_.is_list() ? State::kList : State::kTail;
   }
   return true;
 }
@@ -319,12 +287,40 @@ bool ToolCallParser::step_arguments(MessageDelta& out) {
   if (!extent_.done()) return false;
   if (parameters_ == 0) add_arguments("{}", out);
   state_ = State::kTail;
+  if (format_.is_list()) {
+    extent_ = {};
+    extent_.take("{");
+    state_ = State::kEnvelopeRest;
+  }
   return true;
 }
 
-// After the arguments: skips to the call's end, or to the next call if the model forgot the end.
+bool ToolCallParser::step_envelope_rest() {
+  consume(extent_.take(buffer_));
+  if (!extent_.done()) return false;
+  state_ = State::kList;
+  return true;
+}
+
+bool ToolCallParser::step_literals(MessageDelta& out) {
+  std::string json;
+  consume(literals_.take(buffer_, json));
+  add_arguments(std::move(json), out);
+  if (!literals_.done()) return false;
+  state_ = format_.is_list() ? State::kList : State::kTail;
+  return true;
+}
+
+// After the arguments, or a list: skips to its end, or to the next one if the model forgot the end.
 bool ToolCallParser::step_tail() {
-  if (format_.end.empty()) {
+  bool list = format_.is_list();
+  std::string_view last = list ? format_.section_end : format_.end;
+  std::string_view first = list ? format_.section_begin : format_.begin;
+  if (list && (last.empty() || !marked_)) {
+    state_ = State::kContent;
+    return true;
+  }
+  if (last.empty()) {
     skip_space();
     if (buffer_.empty()) return false;
     if (format_.style == Style::kEnvelope && buffer_[0] == '}') consume(1);
@@ -332,13 +328,13 @@ bool ToolCallParser::step_tail() {
     at_start_ = true;
     return true;
   }
-  size_t end = buffer_.find(format_.end), next = buffer_.find(format_.begin);
+  size_t end = buffer_.find(last), next = buffer_.find(first);
   if (end == buffer_.npos && next == buffer_.npos) {
-    std::string_view marks[] = {format_.end, format_.begin};
+    std::string_view marks[] = {last, first};
     consume(buffer_.size() - partial_mark(buffer_, marks));
     return false;
   }
-  consume(end < next ? end + format_.end.size() : next);
+  consume(end < next ? end + last.size() : next);
   state_ = State::kContent;
   return true;
 }
@@ -417,7 +413,8 @@ std::string ToolCallParser::argument_json(std::string_view key, std::string_view
 }
 
 void ToolCallParser::finish(MessageDelta& out) {
-  if (state_ == State::kName || state_ == State::kEnvelope) {
+  bool undecided = state_ == State::kList && !listed_;
+  if (undecided || state_ == State::kName || state_ == State::kEnvelope) {
     out.content += std::exchange(given_up_, {}) + std::exchange(buffer_, {});
   }
   if (state_ == State::kContent) {

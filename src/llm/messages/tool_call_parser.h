@@ -12,22 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "llm/messages/literal_reader.h"
 #include "llm/messages/message_delta.h"
+#include "llm/messages/tool_call_json.h"
 #include "llm/messages/tool_calls.h"
 
 namespace banyan {
-
-// Finds the end of one JSON value in streamed text.
-class JsonExtent {
- public:
-  // Returns how many bytes of `text` belong to the value; done() once it has ended.
-  size_t take(std::string_view text);
-  bool done() const { return done_; }
-
- private:
-  int depth_ = 0;
-  bool in_string_ = false, escaped_ = false, begun_ = false, done_ = false, scalar_ = false;
-};
 
 class ToolCallParser {
  public:
@@ -40,18 +30,36 @@ class ToolCallParser {
   size_t calls() const { return calls_; }  // started
 
  private:
-  enum class State : uint8_t { kContent, kName, kEnvelope, kArguments, kParameters, kTail };
+  enum class State : uint8_t {
+    kContent,
+    kList,  // before a call in a list, or the list's end
+    kName,
+    kEnvelope,
+    kArguments,
+    kEnvelopeRest,  // in a list: of the object, after the arguments
+    kParameters,
+    kLiterals,
+    kTail,
+  };
+  enum class Sight : uint8_t { kNo, kMore, kYes };  // kMore: more text is needed to tell
 
   // Each consumes from the front of buffer_; false: more text is needed.
   bool step(MessageDelta& out);
   bool step_content(MessageDelta& out);
+  bool step_list(MessageDelta& out);
   bool step_name(MessageDelta& out);
   bool step_envelope(MessageDelta& out);
   bool step_arguments(MessageDelta& out);
   bool step_parameters(MessageDelta& out);
   bool step_parameter_value(MessageDelta& out);
+  bool step_literals(MessageDelta& out);
+  bool step_envelope_rest();
   bool step_tail();
 
+  Sight bare_call(std::string_view text) const;
+  Sight literal_call(std::string_view text) const;
+  void begin_list(std::string given_up, bool marked);
+  void pass(size_t bytes);
   void begin_call(std::string name, std::string id, MessageDelta& out);
   void give_up(MessageDelta& out);
   void add_content(std::string_view text, MessageDelta& out);
@@ -71,8 +79,12 @@ class ToolCallParser {
   std::string given_up_;  // becomes content if the call turns out not to be one
   bool at_start_ = true;  // only whitespace so far, or since the last call
   size_t calls_ = 0;
-  std::string name_;  // of the current call
+  std::string name_;     // of the current call
+  bool marked_ = false;  // the list began with a marker
+  bool opened_ = false;  // its bracket has been read
+  bool listed_ = false;  // one of its calls has begun
   JsonExtent extent_;
+  LiteralReader literals_;
   std::string key_;  // of the current argument
   bool in_value_ = false;
   size_t parameters_ = 0;  // of the current call so far; in bytes where they are JSON

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 
 #include "banyan/grammar.h"
 #include "base/file.h"
+#include "base/space.h"
 #include "llm/messages/message_parser.h"
 #include "support/shared.h"
 
@@ -48,10 +50,33 @@ const std::map<std::string, std::string> kCalls = {
      "name=\"city\">Rome</parameter>\n"
      "<parameter name=\"days\">3</parameter>\n</invoke>\n</minimax:tool_call>"},
     {"mistral", "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Rome\", \"days\": 3}"},
+    {"mistral_list",
+     "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\", \"days\": 3}}]"},
+    {"granite",
+     "<|tool_call|>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\", \"days\": "
+     "3}}]"},
+    {"hunyuan_a13b",
+     "<tool_calls>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\", \"days\": 3}}]"
+     "</tool_calls>"},
+    {"seed_oss",
+     "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Rome</parameter>\n"
+     "<parameter=days>3</parameter>\n</function>\n</seed:tool_call>"},
+    {"gemma4", "<|tool_call>call:get_weather{city:<|\"|>Rome<|\"|>,days:3}<tool_call|>"},
+    {"lfm2", "<|tool_call_start|>[get_weather(city=\"Rome\", days=3)]<|tool_call_end|>"},
+    {"olmo3", "<function_calls>\nget_weather(city=\"Rome\", days=3)\n</function_calls>"},
+    {"pythonic", "[get_weather(city=\"Rome\", days=3)]"},
     {"gpt-oss",
      "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
      "{\"city\": \"Rome\", \"days\": 3}"},
 };
+
+// The call after content, where a format with calls that need no marker does need one.
+std::string marked_call(std::string_view format) {
+  const std::string& call = kCalls.at(std::string(format));
+  if (format == "llama3") return "<|python_tag|>" + call;
+  if (format == "pythonic") return "<|python_start|>" + call + "<|python_end|>";
+  return call;
+}
 
 struct Read {
   std::string reasoning, content;
@@ -111,8 +136,9 @@ TEST(ToolCalls, EveryFormatReadsItsCallWhateverThePieces) {
 }
 
 TEST(ToolCalls, ContentBeforeAndSecondCallsAreKept) {
-  for (const auto& [format, text] : kCalls) {
+  for (const auto& [format, unmarked] : kCalls) {
     if (format == "gpt-oss" || format == "llama3") continue;
+    const std::string text = marked_call(format);
     for (size_t bytes : {size_t{1}, size_t{7}, size_t{1000}}) {
       Read got = read(with_tools(format), "I <look> it up.\n\n" + text + "\n" + text + "\n", bytes);
       EXPECT_EQ(got.content, "I <look> it up.") << format;
@@ -185,7 +211,7 @@ Grammar grammar_of(const Json& format) {
 TEST(ToolCalls, EveryFormatsGrammarForcesCallsItReads) {
   for (const ToolCallFormat& format : tool_call_formats()) {
     std::string call = kCalls.at(std::string(format.name));
-    if (format.name == "llama3") call = "<|python_tag|>" + call;
+    if (format.name == "llama3") call = marked_call(format.name);
     auto required = tool_call_grammar(format, tools(), {.required = true});
     ASSERT_TRUE(required) << format.name;
     Grammar grammar = grammar_of(*required);
@@ -208,8 +234,7 @@ TEST(ToolCalls, EveryFormatsGrammarForcesCallsItReads) {
 TEST(ToolCalls, StrictToolsBindOnlyAfterTheMark) {
   for (const ToolCallFormat& format : tool_call_formats()) {
     if (format.style == ToolCallFormat::Style::kHarmony) continue;
-    std::string call = kCalls.at(std::string(format.name));
-    if (format.name == "llama3") call = "<|python_tag|>" + call;
+    std::string call = marked_call(format.name);
     Grammar grammar = grammar_of(tool_call_grammar(format, tools(true), {}).value());
     EXPECT_TRUE(grammar.matches("Just text.")) << format.name;
     EXPECT_TRUE(grammar.matches("I look. " + call)) << format.name;
@@ -228,6 +253,7 @@ TEST(ToolCalls, StrictToolsBindOnlyAfterTheMark) {
 
 TEST(ToolCalls, FormatsAreFoundByNameAndByTemplate) {
   EXPECT_EQ((*find_tool_call_format("hermes", {}))->name, "qwen");
+  EXPECT_EQ((*find_tool_call_format("llama4_pythonic", {}))->name, "pythonic");
   EXPECT_EQ(*find_tool_call_format("none", "<tool_call></tool_call>"), nullptr);
   EXPECT_EQ(*find_tool_call_format("auto", "{{ messages }}"), nullptr);
   auto wrong = find_tool_call_format("nothing", {});
@@ -250,6 +276,11 @@ TEST(ToolCalls, FormatsAreFoundByNameAndByTemplate) {
       {"Kimi-K2-Thinking", {"kimi_k2", "qwen3"}},
       {"MiniMax-M2", {"minimax-m2", "qwen3"}},
       {"openai-gpt-oss-120b", {"gpt-oss", "gpt-oss"}},
+      {"mistralai-Mistral-Nemo-Instruct-2407", {"mistral_list", ""}},
+      {"Mistral-Small-3.2-24B-Instruct-2506", {"mistral", ""}},
+      {"mistralai-Ministral-3-14B-Reasoning-2512", {"mistral", "mistral"}},
+      {"Qwen3.5-4B", {"qwen3_coder", "qwen3"}},
+      {"MiniMax-M1", {"", ""}},
       {"google-gemma-2-2b-it", {"", ""}},
       {"microsoft-Phi-3.5-mini-instruct", {"", ""}}};
   for (const auto& [file, names] : expected) {
@@ -258,6 +289,179 @@ TEST(ToolCalls, FormatsAreFoundByNameAndByTemplate) {
     ChatSyntax syntax = find_chat_syntax("auto", "auto", source).value();
     EXPECT_EQ(syntax.tool_calls == nullptr ? "" : syntax.tool_calls->name, names.first) << file;
     EXPECT_EQ(syntax.reasoning == nullptr ? "" : syntax.reasoning->name, names.second) << file;
+  }
+}
+
+// What tells the templates of families apart that publish none here.
+TEST(ToolCalls, NewerTemplatesAreToldApart) {
+  const std::vector<std::array<std::string, 3>> cases = {
+      {"lfm2", "", R"({{- "<|im_start|>system\n" }}List of tools: <|tool_list_start|>[)"},
+      {"lfm2", "qwen3", R"(<|im_start|>List of tools: <think>{{ thinking }}</think>)"},
+      {"gemma4", "gemma4", R"('<|tool_call>call:' }<tool_call|> <|channel>thought\n<channel|>)"},
+      {"seed_oss", "seed_oss",
+       "<seed:think></seed:think><seed:tool_call>\n<function=a></function></seed:tool_call>"},
+      {"hunyuan_a13b", "hunyuan_a13b",
+       R"(<tool_calls>[{"name"}]</tool_calls> <|extra_0|> <think>\n\n</think>)"},
+      {"qwen", "ernie45",
+       R"(<global_setting>\nthink_mode=True <tool_call></tool_call> <think>\n</think><response>)"},
+      {"granite", "granite3.3",
+       "<|start_of_role|> <|tool_call|> <think></think> <response></response>"},
+      {"granite", "granite",
+       "<|start_of_role|><|tool_call|> Here is my thought process: Here is my response:"},
+      {"qwen", "", "<|start_of_role|> <tool_call>\n</tool_call>"},
+      {"olmo3", "", "<function_calls>\nf()\n</function_calls>"},
+      {"pythonic", "", "[func_name1(a=b)] <|eot|>"},
+      {"llama3", "", R"({"name": "", "parameters": {}} <|eot|>)"}};
+  for (const auto& [calls, reasoning, source] : cases) {
+    ChatSyntax syntax = find_chat_syntax("auto", "auto", source).value();
+    EXPECT_EQ(syntax.tool_calls == nullptr ? "" : syntax.tool_calls->name, calls) << source;
+    EXPECT_EQ(syntax.reasoning == nullptr ? "" : syntax.reasoning->name, reasoning) << source;
+  }
+}
+
+TEST(ToolCalls, AListHoldsSeveralCalls) {
+  const std::map<std::string, std::string> lists = {
+      {"lfm2", "<|tool_call_start|>[now(), get_weather(days=2, city='a, b]')]<|tool_call_end|>"},
+      {"lfm2 ", R"(<|tool_call_start|>[{"name": "now", "arguments": {}}, {"name": "get_weather",
+          "arguments": {"days": 2, "city": "a, b]"}, "id": "x}"}]<|tool_call_end|>)"},
+      {"pythonic", "[ now( ),get_weather( days = 2 , city = \"a, b]\" , ) ]"},
+      {"olmo3", "<function_calls>\nnow()\nget_weather(days=2, city='a, b]')\n</function_calls>"},
+      {"granite", R"(<tool_call> [{"name":"now","arguments":{}},
+          {"arguments":{"days":2,"city":"a, b]"},"name":"get_weather"}])"},
+      {"mistral_list", R"([TOOL_CALLS] [{"name": "now", "arguments": {}, "id": "123456789"},
+          {"name": "get_weather", "arguments": {"days": 2, "city": "a, b]"}
+}])"}};
+  const Json expected = {{"days", 2}, {"city", "a, b]"}};
+  for (const auto& [format, text] : lists) {
+    for (size_t bytes = 1; bytes <= text.size(); bytes += bytes < 16 ? 1 : 23) {
+      Read got = read(with_tools(std::string(trim_space(format))), text + "\nDone.", bytes);
+      ASSERT_EQ(got.calls.size(), 2u) << format << bytes;
+      EXPECT_EQ(got.calls[0].name, "now");
+      EXPECT_EQ(got.arguments(0), Json::object());
+      EXPECT_EQ(got.calls[1].name, "get_weather");
+      EXPECT_EQ(got.arguments(1), expected) << format << got.calls[1].arguments;
+      EXPECT_EQ(got.content, "\nDone.") << format;
+    }
+  }
+}
+
+TEST(ToolCalls, TextThatOnlyLooksLikeAListStays) {
+  for (std::string text : {"[1] says so", "[get_weather](x)", "[other(a=1)]", "[", "[get_weather",
+                           "[now() ", " [get_weather (a)]", "[]"}) {
+    bool call = text == "[now() ";
+    for (size_t bytes : {size_t{1}, size_t{4}, size_t{100}}) {
+      Read got = read(with_tools("pythonic"), text, bytes);
+      EXPECT_EQ(got.calls.size(), call ? 1u : 0u) << text;
+      EXPECT_EQ(got.content, call ? "" : text);
+      std::string marked = "<|tool_call_start|>" + text + "<|tool_call_end|>";
+      if (call || text.find('(') != text.npos) continue;
+      EXPECT_EQ(read(with_tools("lfm2"), marked, bytes).content, "<|tool_call_start|>" + text);
+    }
+  }
+}
+
+TEST(ToolCalls, LiteralsBecomeJson) {
+  struct Case {
+    std::string format, arguments, json;
+  };
+  const std::vector<Case> cases = {
+      {"lfm2", R"(a='it\'s "so"\n', b="\u00e9\x41\U0001F600\q")",
+       R"({"a":"it's \"so\"\n","b":"éA😀\\q"})"},
+      {"lfm2", "a=True, b=False, c=None, d=-1.5e3, e=007, f=.5, g=true, h=null, i=word",
+       R"({"a":true,"b":false,"c":null,"d":-1500.0,"e":7,"f":0.5,"g":true,"h":null,"i":"word"})"},
+      {"lfm2", R"(a=[1, 'x', [], (2, 3)], b={'k': {"l": [True]}, 'm': None}, c={}, d=())",
+       R"({"a":[1,"x",[],[2,3]],"b":{"k":{"l":[true]},"m":null},"c":{},"d":[]})"},
+      {"lfm2", "a='line\nbreak\ttab', b=''", R"({"a":"line\nbreak\ttab","b":""})"},
+      {"lfm2", "a='<|tool_call_end|>', b=']'", R"({"a":"<|tool_call_end|>","b":"]"})"},
+      {"gemma4", R"(a:<|"|>it's "so", {x}\n<|"|>,b:[1,<|"|>y<|"|>],c:{k:true,l:{m:null}})",
+       R"({"a":"it's \"so\", {x}\\n","b":[1,"y"],"c":{"k":true,"l":{"m":null}}})"},
+      {"gemma4", R"(a:bare words,<|"|>b<|"|>: -2 )", R"({"a":"bare words","b":-2})"},
+      {"gemma4", R"(a:<|"|><|x<|"|>)", R"({"a":"<|x"})"}};
+  for (const Case& c : cases) {
+    bool gemma = c.format == "gemma4";
+    std::string text = gemma ? "<|tool_call>call:now{" + c.arguments + "}<tool_call|>"
+                             : "<|tool_call_start|>[now(" + c.arguments + ")]<|tool_call_end|>";
+    for (size_t bytes = 1; bytes <= text.size(); bytes += bytes < 12 ? 1 : 31) {
+      Read got = read(with_tools(c.format), text, bytes);
+      ASSERT_EQ(got.calls.size(), 1u) << text;
+      EXPECT_EQ(got.arguments(0), Json::parse(c.json)) << text << got.calls[0].arguments;
+      EXPECT_EQ(got.content, "");
+    }
+  }
+}
+
+TEST(ToolCalls, BrokenLiteralsAreStillJson) {
+  const std::string texts[] = {
+      "3, a=1",       "a=, b=1",  "'x', a=[1, b=2]", "a='x' 'y', b=(1]",
+      "a==1, =2, ,,", "a=\\x, b", "{'a'}, b={1, 2}", "a=\"\\x4\", b=\"\\u12\""};
+  for (const std::string& arguments : texts) {
+    std::string text = "<|tool_call_start|>[now(" + arguments + ")))]}]<|tool_call_end|>";
+    Read whole = read(with_tools("lfm2"), text, text.size());
+    ASSERT_EQ(whole.calls.size(), 1u) << text;
+    EXPECT_TRUE(whole.arguments(0).is_object()) << whole.calls[0].arguments;
+    for (size_t bytes = 1; bytes < text.size(); ++bytes) {
+      Read got = read(with_tools("lfm2"), text, bytes);
+      EXPECT_EQ(got.calls[0].arguments, whole.calls[0].arguments) << text;
+    }
+  }
+}
+
+TEST(ToolCalls, LiteralGrammarsBindEveryType) {
+  const Tool tool{"f", Json::parse(R"({"type":"object","properties":{
+      "on":{"type":"boolean"},"name":{"type":"string"},"list":{"type":"array","items":{"type":
+      "integer"}},"inner":{"type":"object","properties":{"k":{"enum":["a","b"]}},"required":["k"]},
+      "any":{}},"required":["name"]})"),
+                  true};
+  auto grammar = [&](const char* format) {
+    return grammar_of(tool_call_grammar(*find_tool_call_format(format, {}).value(),
+                                        std::vector{tool}, {.required = true})
+                          .value());
+  };
+  Grammar python = grammar("pythonic");
+  for (const char* text : {R"([f(name="x")])", R"([f(on=True, name="x",inner={"k": "a"}, any=1)])",
+                           R"([f(name="a]\"b", list=[1, 2]), f(name="")])"}) {
+    EXPECT_TRUE(python.matches(text)) << text;
+  }
+  for (const char* text : {"[f()]", R"([f(name=3)])", R"([f(name="x", on=true)])",
+                           R"([f(name="x", inner={"k": "c"})])", R"([f(name="x",)])"}) {
+    EXPECT_FALSE(python.matches(text)) << text;
+  }
+  Grammar gemma = grammar("gemma4");
+  auto call = [](std::string arguments) {
+    return "<|tool_call>call:f{" + arguments + "}<tool_call|>";
+  };
+  const std::string name = R"(name:<|"|>it's {x}<|"|>)";
+  EXPECT_TRUE(gemma.matches(call(name)));
+  EXPECT_TRUE(gemma.matches(call("on:true," + name +
+                                 R"(,list:[1,2],inner:{k:<|"|>b<|"|>},)"
+                                 R"(any:{a:<|"|>}<|"|>,b:[1]})")));
+  EXPECT_TRUE(gemma.matches(call(name + ",list:[]")));
+  EXPECT_FALSE(gemma.matches(call("")));
+  EXPECT_FALSE(gemma.matches(call("name:x")));
+  EXPECT_FALSE(gemma.matches(call(name + R"(,list:[<|"|>1<|"|>])")));
+  EXPECT_FALSE(gemma.matches(call(name + R"(,inner:{k:<|"|>c<|"|>})")));
+  EXPECT_FALSE(gemma.matches(call("on:1," + name)));
+  for (const char* rule :
+       {R"({"type":"string","pattern":"^b+$"})", R"({"type":"array","items":{},"minItems":1})",
+        R"({"anyOf":[{"type":"string"}]})"}) {
+    Tool ruled{"f", {{"type", "object"}, {"properties", {{"a", Json::parse(rule)}}}}, true};
+    const ToolCallFormat& format = **find_tool_call_format("gemma4", {});
+    EXPECT_FALSE(tool_call_grammar(format, std::vector{ruled}, {.required = true})) << rule;
+    EXPECT_TRUE(tool_call_grammar(**find_tool_call_format("lfm2", {}), std::vector{ruled},
+                                  {.required = true}));
+  }
+}
+
+TEST(ToolCalls, ToolsThatAreNotStrictTakeAnyLiterals) {
+  for (const char* format : {"lfm2", "gemma4"}) {
+    std::vector<Tool> both = tools(true);
+    both[0].strict = false;
+    Grammar grammar =
+        grammar_of(tool_call_grammar(**find_tool_call_format(format, {}), both, {}).value());
+    std::string call = kCalls.at(format);
+    call.replace(call.find("3"), 1, "[true,{}]");
+    EXPECT_TRUE(grammar.matches("So. " + call)) << call;
+    EXPECT_FALSE(grammar.matches(call.substr(0, call.size() - 3))) << call;
   }
 }
 
@@ -292,6 +496,52 @@ TEST(Reasoning, IsTakenApartWhereverItBegins) {
   Read call = read(thinking(ReasoningStart::kInside), "Hm." + kCalls.at("qwen"), 2);
   EXPECT_EQ(call.reasoning, "Hm.");
   EXPECT_EQ(call.calls.size(), 1u);
+}
+
+TEST(Reasoning, AnAnswerMayBeMarkedToo) {
+  struct Case {
+    const char* format;
+    ReasoningStart start;
+    std::string text, reasoning, content;
+  };
+  const std::vector<Case> cases = {
+      {"ernie45", ReasoningStart::kInside,
+       "Hm.\n</think>\n\n\n<response>\nYes\n\nno\n</response>\n", "Hm.", "Yes\n\nno"},
+      {"ernie45", ReasoningStart::kInside, "Hm.\n</think>\n\nYes</response>", "Hm.",
+       "Yes</response>"},
+      {"ernie45", ReasoningStart::kInside, "Hm.</think><resp", "Hm.", "<resp"},
+      {"granite3.3", ReasoningStart::kMark, "<think>Hm.</think><response>Yes </resp> ", "Hm.",
+       "Yes </resp> "},
+      {"hunyuan_a13b", ReasoningStart::kMark, "<think>\nHm.\n</think>\n<answer>\nYes\n</answer>",
+       "Hm.", "Yes"},
+      {"hunyuan_a13b", ReasoningStart::kOutside, "<answer>\nYes\n</answer>", "", "Yes"},
+      {"hunyuan_a13b", ReasoningStart::kOutside, " <think>Yes", "", " <think>Yes"},
+      {"hunyuan_a13b", ReasoningStart::kMark, "<ans", "", "<ans"},
+      {"granite", ReasoningStart::kMark,
+       "Here is my thought process: Hm. Here is mine. Here is my response: Yes",
+       "Hm. Here is mine.", "Yes"},
+      {"seed_oss", ReasoningStart::kMark, "<seed:think>Hm.</seed:think>Yes", "Hm.", "Yes"},
+      {"gemma4", ReasoningStart::kMark, "<|channel>thought\nHm.\n<channel|>Yes", "Hm.", "Yes"},
+      {"gemma4", ReasoningStart::kMark, "<|channel>thou<channel|>Yes", "thou", "Yes"},
+      {"gemma4", ReasoningStart::kMark, "<|channel>\nThought", "Thought", ""}};
+  for (const Case& c : cases) {
+    for (size_t bytes = 1; bytes <= c.text.size(); ++bytes) {
+      Read got = read(thinking(c.start, c.format), c.text, bytes);
+      EXPECT_EQ(got.reasoning, c.reasoning) << c.text << bytes;
+      EXPECT_EQ(got.content, c.content) << c.text << bytes;
+    }
+  }
+  std::string text =
+      "Hm.\n</think>\n\n\n<response>\nI look.\n</response>\n\n\n" + kCalls.at("qwen");
+  Read call = read(thinking(ReasoningStart::kInside, "ernie45"), text, 3);
+  EXPECT_EQ(call.content, "I look.");
+  EXPECT_EQ(call.calls.size(), 1u);
+  const ReasoningFormat& hunyuan = **find_reasoning_format("hunyuan_a13b", {});
+  EXPECT_EQ(reasoning_start(hunyuan, "...<|extra_0|><think>\n\n</think>\n"),
+            ReasoningStart::kOutside);
+  const ReasoningFormat& gemma = **find_reasoning_format("gemma4", {});
+  EXPECT_EQ(reasoning_start(gemma, "<|turn>model\n<|channel>thought\n<channel|>"),
+            ReasoningStart::kOutside);
 }
 
 // One letter for each piece: in the reasoning, or not, or not known yet.
@@ -347,6 +597,11 @@ TEST(Reasoning, AGrammarBeginsAfterIt) {
   EXPECT_TRUE(after(ReasoningStart::kMark).matches("7"));
   EXPECT_TRUE(after(ReasoningStart::kMark).matches("\n<think>Hm</think>7"));
   EXPECT_FALSE(after(ReasoningStart::kMark).matches_prefix("Hm"));
+  const ReasoningFormat& ernie = **find_reasoning_format("ernie45", {});
+  Grammar framed = grammar_of(grammar_after_reasoning(ernie, ReasoningStart::kInside, digit));
+  EXPECT_TRUE(framed.matches("Hm</think>\n\n<response>\n7\n</response>"));
+  EXPECT_TRUE(framed.matches("Hm</think>\n\n7"));
+  EXPECT_FALSE(framed.matches("Hm</think>\n\n<response>7"));
 }
 
 TEST(Harmony, ChannelsAreReasoningContentAndCalls) {
