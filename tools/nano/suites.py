@@ -1,4 +1,4 @@
-"""python suites.py [--out DIR] [--seed N] [--cases N]: writes held-out instances as the suites that
+"""python suites.py [--out DIR] [--seed N] [--cases N] [--prompts FILE]: writes held-out instances as the suites that
 `banyan eval nano` asks. None of them can be in a training run: see Instance.is_held_out."""
 
 import argparse
@@ -42,10 +42,10 @@ def needle(rng, index):
     return made
 
 
-def everyday():
+def everyday(path):
     """suite -> its cases, of what people might type (everyday.txt)."""
     suites, cases = {}, []
-    for line in (HERE / "everyday.txt").read_text().splitlines():
+    for line in path.read_text().splitlines():
         if line.startswith("["):
             suite = line.strip("[]")
             cases = suites.setdefault(suite, [])
@@ -69,8 +69,13 @@ def main():
     )
     p.add_argument("--seed", default="held out")
     p.add_argument("--cases", type=int, default=100)
+    p.add_argument("--prompts", type=Path, help="only the suites of this file, as everyday.txt is")
     o = p.parse_args()
     o.out.mkdir(parents=True, exist_ok=True)
+    for suite, cases in everyday(o.prompts or HERE / "everyday.txt").items():
+        write(o.out / f"{suite}.jsonl", cases)
+    if o.prompts:
+        return
     for suite, makers in corpus.SUITES.items():
         rng = random.Random(f"{o.seed}/{suite}")
         cases = min(o.cases, {"needle": 30, "stories": 60}.get(suite, o.cases))
@@ -79,8 +84,6 @@ def main():
             for i in range(cases)
         )
         write(o.out / f"{suite}.jsonl", [case(suite, made) for made in instances])
-    for suite, cases in everyday().items():
-        write(o.out / f"{suite}.jsonl", cases)
 
 
 if __name__ == "__main__":

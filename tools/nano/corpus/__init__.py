@@ -81,7 +81,8 @@ def plain(text):
 # prompts that no run may see, though other words for the same are there (see suites.py)
 PROMPTS = {
     plain(line.split("|", 1)[1])
-    for line in (Path(__file__).parent.parent / "everyday.txt").read_text().splitlines()
+    for file in ("everyday.txt", "fresh.txt")
+    for line in (Path(__file__).parent.parent / file).read_text().splitlines()
     if "|" in line and not line.startswith("#")
 }
 
