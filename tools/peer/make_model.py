@@ -58,6 +58,15 @@ def q4_k(codes_bytes, largest):
     return k_blocks(fields, {"d": scale, "dmin": scale * largest / 2})
 
 
+def draw_mxfp4(random, weights):
+    """A power of two, then codes of e2m1 between -6 and 6."""
+    block = np.dtype([("exponent", np.uint8), ("codes", np.uint8, 16)])
+    drawn = np.empty(weights // 32, block)
+    drawn["exponent"] = 127 + round(math.log2(DEVIATION / 3))
+    drawn["codes"] = random.integers(0, 256, (len(drawn), 16), np.uint8)
+    return drawn
+
+
 # A draw gives a flat array of so many weights.
 DRAWS = {
     "BF16": draw_bf16,
@@ -65,6 +74,7 @@ DRAWS = {
     "Q4_0": blocks(16, 16 / math.sqrt(12)),
     "Q4_K": q4_k(128, 15),
     "Q5_K": q4_k(160, 31),
+    "MXFP4": draw_mxfp4,
     "Q6_K": k_blocks([("codes", np.uint8, 208), ("d", np.float16)], {"d": DEVIATION / 1366}),
 }
 
@@ -89,6 +99,9 @@ def q4_k_m(name, config):
 
 FORMATS = {name: lambda tensor, config, name=name: name for name in ("BF16", "Q8_0", "Q4_0")}
 FORMATS["Q4_K_M"] = q4_k_m
+# As gpt-oss is published for llama.cpp: experts of four bits, all else of eight.
+FORMATS["MXFP4"] = lambda tensor, config: "MXFP4" if "_exps." in tensor else "Q8_0"
+FILE_TYPES = {"MXFP4": "MXFP4_MOE"}  # where they have another name
 
 
 def write_vocabulary(writer, folder, config):
@@ -109,7 +122,8 @@ def write_vocabulary(writer, folder, config):
     writer.add_token_list(tokens)
     writer.add_token_types(kinds)
     writer.add_token_merges([m if isinstance(m, str) else " ".join(m) for m in merges])
-    writer.add_eos_token_id(config["eos_token_id"])
+    ends = config["eos_token_id"]
+    writer.add_eos_token_id(ends[0] if isinstance(ends, list) else ends)
     writer.add_add_bos_token(False)
 
 
@@ -119,6 +133,7 @@ def write_key(writer, key, value):
         bool: writer.add_bool,
         int: writer.add_uint32,
         float: writer.add_float32,
+        str: writer.add_string,
         list: writer.add_array,
     }[type(value)]
     add(key, value)
@@ -157,19 +172,25 @@ def main():
     p.add_argument("--tokenizer", type=Path, required=True, help="folder with a tokenizer.json")
     p.add_argument("--out", type=Path, required=True)
     p.add_argument("--format", choices=FORMATS, default="Q8_0")
+    p.add_argument("--layers", type=int, help="only the first so many, where all are too large")
     o = p.parse_args()
-    config = json.loads((o.shape / "config.json").read_text())
+    whole = json.loads((o.shape / "config.json").read_text())
+    config = whole.get("text_config", whole)
+    if o.layers:
+        config["num_hidden_layers"] = o.layers
+        if "layer_types" in config:
+            config["layer_types"] = config["layer_types"][: o.layers]
     family = FAMILIES.get(config["model_type"])
     if family is None:
         known = ", ".join(FAMILIES)
         sys.exit(f"{o.shape}: model_type is {config['model_type']}, known here are {known}")
     o.out.mkdir(parents=True, exist_ok=True)
-    shutil.copy(o.shape / "config.json", o.out)
+    (o.out / "config.json").write_text(json.dumps(whole, indent=2) + "\n")
     for file in o.tokenizer.glob("tokenizer*.json"):
         shutil.copy(file, o.out)
 
     writer = gguf.GGUFWriter(str(o.out / f"{o.format}.gguf"), family.architecture)
-    writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{o.format}"])
+    writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{FILE_TYPES.get(o.format, o.format)}"])
     for key, value in family.keys(config).items():
         write_key(writer, f"{family.architecture}.{key}", value)
     write_vocabulary(writer, o.out, config)

@@ -1,6 +1,6 @@
-// Grammars of arguments as literals. In Python's syntax values are those of JSON, which are Python's
-// too, but for True and False. With a quotation mark of the format's own, strings are free text
-// between two of them, and objects are written like the arguments themselves.
+// Grammars of arguments as literals. In Python's syntax values are those of JSON, which are
+// Python's too, but for True and False. With a quotation mark of the format's own, strings are free
+// text between two of them, and objects are written like the arguments themselves.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -17,8 +17,9 @@ namespace {
 using namespace structural;
 
 constexpr std::array<std::string_view, 9> kStructureRules = {
-    "anyOf", "oneOf", "allOf", "$ref", "minItems", "maxItems", "uniqueItems", "prefixItems",
-    "patternProperties"};
+    "anyOf",       "oneOf",       "allOf",
+    "$ref",        "minItems",    "maxItems",
+    "uniqueItems", "prefixItems", "patternProperties"};
 
 Json regex(std::string_view pattern) {
   return {{"type", "regex"}, {"pattern", pattern}};
@@ -76,7 +77,8 @@ class LiteralGrammar {
     size_t must = as_size(std::ranges::find_if(all, &Member::must) - all.begin());
     Json elements = Json::array();
     if (must < all.size()) {
-      for (size_t i = 0; i < must; ++i) elements.push_back(optional(sequence({all[i].text, comma})));
+      for (size_t i = 0; i < must; ++i)
+        elements.push_back(optional(sequence({all[i].text, comma})));
       elements.push_back(all[must].text);
       for (Json& next : rest_of(must + 1)) elements.push_back(std::move(next));
       return sequence(std::move(elements));

@@ -2,9 +2,9 @@
 // a JSON object while they arrive.
 //
 // Python's literals: strings in quotes or double quotes with escapes, True, False, None, numbers,
-// lists, tuples and dictionaries. With a quotation mark of their own (Gemma 4's <|"|>), strings have
-// no escapes and keys of objects no quotes. What is neither becomes a string; positional arguments
-// are dropped. Any text yields valid JSON once done().
+// lists, tuples and dictionaries. With a quotation mark of their own (Gemma 4's <|"|>), strings
+// have no escapes and keys of objects no quotes. What is neither becomes a string; positional
+// arguments are dropped. Any text yields valid JSON once done().
 //
 // One per call; belongs to one thread.
 #pragma once
