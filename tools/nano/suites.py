@@ -1,5 +1,6 @@
-"""python suites.py [--out DIR] [--seed N] [--cases N] [--prompts FILE]: writes held-out instances as the suites that
-`banyan eval nano` asks. None of them can be in a training run: see Instance.is_held_out."""
+"""python suites.py [--out DIR] [--seed N] [--cases N] [--prompts FILE]: writes held-out instances
+as the suites that `banyan eval nano` asks. None of them can be in a training run: see
+Instance.is_held_out."""
 
 import argparse
 import json
