@@ -183,6 +183,7 @@ RouteChoice FleetView::choose(const RouteRequest& request, int64_t now_ns) {
                        .workers = states_,
                        .holders = holders_,
                        .costs = config_.costs,
+                       .usual = usual_speeds(states_),
                        .decision = decisions_++};
   int worker = config_.policy->choose(context);
   if (worker < 0) return {};

@@ -69,22 +69,43 @@ HeldPrefix RouteContext::held_by(int worker) const {
   return found == holders.end() ? HeldPrefix{.worker = worker} : *found;
 }
 
+UsualSpeeds usual_speeds(std::span<const WorkerState> workers) {
+  UsualSpeeds sums;
+  int64_t prefills = 0, steps = 0;
+  for (const WorkerState& w : workers) {
+    sums.prefill_tokens_s += w.report.prefill_tokens_s;
+    sums.step_ms += w.report.step_ms;
+    prefills += w.report.prefill_tokens_s > 0 ? 1 : 0;
+    steps += w.report.step_ms > 0 ? 1 : 0;
+  }
+  return {.prefill_tokens_s = prefills > 0 ? sums.prefill_tokens_s / prefills : 0,
+          .step_ms = steps > 0 ? sums.step_ms / steps : 0};
+}
+
+double RouteContext::prefill_tokens_s(int worker) const {
+  double reported = at(workers, worker).report.prefill_tokens_s;
+  if (reported > 0) return reported;
+  return usual.prefill_tokens_s > 0 ? usual.prefill_tokens_s : costs.prefill_tokens_s;
+}
+
+double RouteContext::step_s(int worker) const {
+  double reported = at(workers, worker).report.step_ms;
+  return (reported > 0 ? reported : usual.step_ms) / 1000;
+}
+
 double RouteContext::wait_s(int worker) const {
-  const WorkerState& w = at(workers, worker);
-  double speed = w.report.prefill_tokens_s > 0 ? w.report.prefill_tokens_s : costs.prefill_tokens_s;
-  return w.waiting_tokens() / speed;
+  return at(workers, worker).waiting_tokens() / prefill_tokens_s(worker);
 }
 
 double RouteContext::prefill_s(const HeldPrefix& held) const {
-  const WorkerState& w = at(workers, held.worker);
-  double speed = w.report.prefill_tokens_s > 0 ? w.report.prefill_tokens_s : costs.prefill_tokens_s;
-  return (request.prompt_tokens - held.tokens) / speed + held.loaded_tokens / costs.load_tokens_s;
+  return (request.prompt_tokens - held.tokens) / prefill_tokens_s(held.worker) +
+         held.loaded_tokens / costs.load_tokens_s;
 }
 
 double RouteContext::cost(const HeldPrefix& held) const {
-  const WorkerState& w = at(workers, held.worker);
-  // If others make a step longer, it is longer for this request's tokens too.
-  double output_s = request.output_tokens * w.report.step_ms / 1000;
+  // If others make a step longer, it is longer for this request's tokens too. A worker that is
+  // busy with prompts has not measured a step: as if it took no time, it would get all requests.
+  double output_s = request.output_tokens * step_s(held.worker);
   return wait_s(held.worker) + costs.prefill_weight * prefill_s(held) + output_s;
 }
 

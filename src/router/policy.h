@@ -45,7 +45,7 @@ struct HeldPrefix {
 struct RouteCosts {
   double prefill_weight = 1.5;     // of loading and computing, relative to waiting
   int sampled = 8;                 // holders that are considered, and other workers
-  double prefill_tokens_s = 8000;  // assumed until the worker reports it
+  double prefill_tokens_s = 8000;  // assumed until any worker reports its own
   double load_tokens_s = 200'000;  // from storage
   int64_t page_size_tokens = 64;
 
@@ -57,12 +57,19 @@ struct RouteCosts {
   double balance_rel_threshold = 1.5;
 };
 
+// Means over the workers that have reported their speed; 0: none has.
+struct UsualSpeeds {
+  double prefill_tokens_s = 0, step_ms = 0;
+};
+UsualSpeeds usual_speeds(std::span<const WorkerState> workers);
+
 struct RouteContext {
   const RouteRequest& request;
   std::span<const WorkerState> workers;
   std::span<const HeldPrefix> holders;  // the longest prefix first
   const RouteCosts& costs;
-  uint64_t decision = 0;  // number of earlier decisions
+  UsualSpeeds usual = {};  // of workers that have not reported theirs
+  uint64_t decision = 0;   // number of earlier decisions
 
   bool may_take(int worker) const;
   // By workers that have it cached.
@@ -71,6 +78,8 @@ struct RouteContext {
   double cost(const HeldPrefix& held) const;
   double prefill_s(const HeldPrefix& held) const;
   double wait_s(int worker) const;
+  double prefill_tokens_s(int worker) const;
+  double step_s(int worker) const;
 };
 
 struct RoutingPolicy {

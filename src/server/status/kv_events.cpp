@@ -25,36 +25,57 @@ constexpr auto kBatchInterval = std::chrono::milliseconds(10);
 constexpr auto kReportInterval = std::chrono::milliseconds(100);
 constexpr double kMemory = 0.8;  // weight of earlier measurements in a new report
 
-// The engine's speed, from its progress between two reports.
+// How fast a counter advances while something goes on. It may advance less often than it is read,
+// so the rate is that from one advance to the next.
+class RateMeter {
+ public:
+  void observe(bool goes_on, int64_t count, Clock::time_point now) {
+    if (!goes_on) {
+      state_ = State::kOff;
+    } else if (state_ == State::kOff) {
+      state_ = State::kOn;
+      count_ = count;
+    } else if (count > count_) {
+      double time_s = std::chrono::duration<double>(now - at_).count();
+      if (state_ == State::kMarked && time_s > 0) blend((count - count_) / time_s);
+      state_ = State::kMarked;
+      count_ = count;
+      at_ = now;
+    }
+  }
+  double per_s() const { return per_s_; }  // 0: not measured yet
+
+ private:
+  // kMarked: `at_` is when the counter advanced.
+  enum class State : uint8_t { kOff, kOn, kMarked };
+
+  void blend(double value) {
+    per_s_ = per_s_ == 0 ? value : kMemory * per_s_ + (1 - kMemory) * value;
+  }
+
+  State state_ = State::kOff;
+  int64_t count_ = 0;
+  Clock::time_point at_;
+  double per_s_ = 0;
+};
+
+// The engine's speed, from its progress between reports. Only an engine that had work all the time
+// shows it.
 class SpeedMeter {
  public:
   void observe(const EngineStats& stats, bool prompts_wait) {
     Clock::time_point now = Clock::now();
-    double time_s = std::chrono::duration<double>(now - at_).count();
-    int64_t prompts = stats.prompt_tokens - last_.prompt_tokens, steps = stats.steps - last_.steps;
-    // Only an engine that had work all the time shows its speed.
-    if (known_ && prompts_wait && prompts_waited_ && prompts > 0) {
-      blend(prefill_tokens_s_, prompts / time_s);
-    }
-    if (known_ && prompts == 0 && steps > 0 && stats.running > 0 && last_.running > 0) {
-      blend(step_ms_, 1000 * time_s / steps);
-    }
-    known_ = true;
-    at_ = now;
-    last_ = stats;
-    prompts_waited_ = prompts_wait;
+    prompts_.observe(prompts_wait, stats.prompt_tokens, now);
+    bool decodes = stats.running > 0 && stats.prompt_tokens == prompt_tokens_;
+    steps_.observe(decodes, stats.steps, now);
+    prompt_tokens_ = stats.prompt_tokens;
   }
-  double prefill_tokens_s() const { return prefill_tokens_s_; }
-  double step_ms() const { return step_ms_; }
+  double prefill_tokens_s() const { return prompts_.per_s(); }
+  double step_ms() const { return steps_.per_s() > 0 ? 1000 / steps_.per_s() : 0; }
 
  private:
-  static void blend(double& mean, double value) {
-    mean = mean == 0 ? value : kMemory * mean + (1 - kMemory) * value;
-  }
-  bool known_ = false, prompts_waited_ = false;
-  Clock::time_point at_;
-  EngineStats last_;
-  double prefill_tokens_s_ = 0, step_ms_ = 0;
+  RateMeter prompts_, steps_;
+  int64_t prompt_tokens_ = 0;
 };
 
 // One router's stream. Its thread paces it and requests new events from the engine's thread; the

@@ -70,6 +70,21 @@ TEST(FleetView, CostWeighsQueuesAgainstPrefixes) {
   EXPECT_EQ(fleet.choose(60), -1);
 }
 
+// A worker that always has prompts to compute never measures a step without them.
+TEST(FleetView, AWorkerThatHasNotMeasuredItsStepsIsNoFasterThanOthers) {
+  Fleet fleet({0, 0});
+  LoadReport idle{.pages_free = 1000, .pages_total = 1000, .prefill_tokens_s = 1000, .step_ms = 10};
+  EXPECT_TRUE(fleet.view().apply(0, idle, 0));
+  LoadReport busy{.waiting_tokens = 2000, .pages_free = 1000, .pages_total = 1000};
+  EXPECT_TRUE(fleet.view().apply(1, busy, 0));
+  RouteRequest request = fleet.request(5);
+  request.output_tokens = 500;
+  RouteChoice choice = fleet.view().choose(request, 0);
+  EXPECT_EQ(choice.worker, 0);
+  fleet.view().set_accepting(0, false);
+  EXPECT_DOUBLE_EQ(fleet.view().choose(request, 0).wait_s, 2) << "at the other's speed";
+}
+
 TEST(FleetView, WhatWasSentCountsBeforeAnybodyReports) {
   Fleet fleet({0, 0});
   RouteChoice first = fleet.view().choose(fleet.request(60), 0);
