@@ -88,6 +88,8 @@ double RouteContext::prefill_tokens_s(int worker) const {
   return usual.prefill_tokens_s > 0 ? usual.prefill_tokens_s : costs.prefill_tokens_s;
 }
 
+// A worker that is busy with prompts has no measured step time. Taken as 0, it would attract every
+// request.
 double RouteContext::step_s(int worker) const {
   double reported = at(workers, worker).report.step_ms;
   return (reported > 0 ? reported : usual.step_ms) / 1000;
@@ -103,8 +105,7 @@ double RouteContext::prefill_s(const HeldPrefix& held) const {
 }
 
 double RouteContext::cost(const HeldPrefix& held) const {
-  // If others make a step longer, it is longer for this request's tokens too. A worker that is
-  // busy with prompts has not measured a step: as if it took no time, it would get all requests.
+  // If others make a step longer, it is longer for this request's tokens too.
   double output_s = request.output_tokens * step_s(held.worker);
   return wait_s(held.worker) + costs.prefill_weight * prefill_s(held) + output_s;
 }
