@@ -374,7 +374,7 @@ TEST(MtpDrafter, MostOfItsDraftsAreKeptAndChangeNothing) {
   EXPECT_GT(stats.accepted_draft_tokens, 100);
 }
 
-// Drafts are tried even if nothing is known about them yet. How many there are depends on the clock.
+// Drafts are tried even if nothing is known of them yet. How many there are depends on the clock.
 TEST(MtpDrafter, DraftsWhileMeasuredTimesDecide) {
   EngineConfig config = nano({"mtp"});
   config.measure_drafts = true;
