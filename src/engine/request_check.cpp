@@ -75,8 +75,8 @@ Status check_drafter(const std::string& drafter, const EngineConfig& config) {
   if (std::ranges::find(there, kPredictionDrafter) == there.end()) {
     there.push_back(kPredictionDrafter);
   }
-  return invalid_argument("speculation: there is no drafter {} here; there are: auto, none, {}",
-                          quote(drafter), fmt::join(there, ", "));
+  return invalid_argument("there is no drafter {} here; there are: {}", quote(drafter),
+                          fmt::join(there, ", "));
 }
 
 }  // namespace
