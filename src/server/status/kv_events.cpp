@@ -15,6 +15,7 @@
 #include "engine/schedule/scheduler.h"
 #include "engine/startup/state_identity.h"
 #include "router/event_stream.h"
+#include "server/status/rate_meter.h"
 
 namespace banyan {
 namespace {
@@ -23,41 +24,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kBatchInterval = std::chrono::milliseconds(10);
 constexpr auto kReportInterval = std::chrono::milliseconds(100);
-constexpr double kMemory = 0.8;  // weight of earlier measurements in a new report
-
-// How fast a counter advances while something goes on. It may advance less often than it is read,
-// so the rate is that from one advance to the next.
-class RateMeter {
- public:
-  void observe(bool goes_on, int64_t count, Clock::time_point now) {
-    if (!goes_on) {
-      state_ = State::kOff;
-    } else if (state_ == State::kOff) {
-      state_ = State::kOn;
-      count_ = count;
-    } else if (count > count_) {
-      double time_s = std::chrono::duration<double>(now - at_).count();
-      if (state_ == State::kMarked && time_s > 0) blend((count - count_) / time_s);
-      state_ = State::kMarked;
-      count_ = count;
-      at_ = now;
-    }
-  }
-  double per_s() const { return per_s_; }  // 0: not measured yet
-
- private:
-  // kMarked: `at_` is when the counter advanced.
-  enum class State : uint8_t { kOff, kOn, kMarked };
-
-  void blend(double value) {
-    per_s_ = per_s_ == 0 ? value : kMemory * per_s_ + (1 - kMemory) * value;
-  }
-
-  State state_ = State::kOff;
-  int64_t count_ = 0;
-  Clock::time_point at_;
-  double per_s_ = 0;
-};
 
 // The engine's speed, from its progress between reports. Only an engine that had work all the time
 // shows it.
