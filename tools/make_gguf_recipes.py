@@ -98,13 +98,32 @@ CASES = {
     "granite-hybrid-dense": {"position_embedding_type": "nope", "time_step_limit": None},
     "nemotron-h": {"time_step_min": 0.001},
     "kimi-linear": {},
+    "gemma4": {},
+    "gemma4-moe": {},
+    # The scale of its queries is not converted.
+    "mistral4": {
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 1000.0,
+            "factor": 8.0,
+            "original_max_position_embeddings": 16,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+            "partial_rotary_factor": 0.4,
+        }
+    },
+    "minimax-m3": {"swiglu_limit": 7.0},
 }
 # What the converter wants of a config besides.
 WANTED = {
     "nemotron-h": {"mamba_d_head": 7},
     "ling2": {"num_nextn_predict_layers": 0},
-    # transformers knows this type and would change the config.
+    # transformers knows this type, and the next, and would change the config.
     "ling3-tiny": {"num_nextn_predict_layers": 0, "model_type": "bailing_moe_v3"},
+    "minimax-m3": {"model_type": "minimax_m3"},
+    "mistral4": {"architectures": ["Mistral3ForConditionalGeneration"]},
 }
 # Tensors left out: layers for prediction, which these cases have only in part, and those that
 # follow a layer without experts, which the converter does not expect.
@@ -141,11 +160,13 @@ def convert(folder, base, gguf):
 
     config = base.ModelBase.load_hparams(folder, False)
     kind = get_model_class(base.get_model_architecture(config, base.ModelType.TEXT))
-    kind.set_vocab = lambda self: self.gguf_writer.add_tokenizer_model("no_vocab")
     kind.no_mtp = config["architectures"][0].startswith(("Qwen3_5", "Qwen3Next"))
     out = folder / "out.gguf"
     with torch.inference_mode():
-        kind(folder, gguf.LlamaFileType.ALL_F32, out, eager=True).write()
+        model = kind(folder, gguf.LlamaFileType.ALL_F32, out, eager=True)
+        model = getattr(model, "impl", model)  # Mistral's stands for one of two
+        model.set_vocab = lambda: model.gguf_writer.add_tokenizer_model("no_vocab")
+        model.write()
     return gguf.GGUFReader(out)
 
 

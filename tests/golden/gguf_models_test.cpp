@@ -17,9 +17,9 @@ namespace {
 
 const std::vector<TokenId> kPrompt = {1, 2, 3, 50, 7, 8, 9, 10, 11, 60, 4, 5, 30, 31, 32, 33};
 
-std::vector<float> logits_at(const std::string& path) {
+std::vector<float> logits_at(const std::string& path, const char* dtype = "f32") {
   auto runner =
-      load_runner({.model_path = path, .dtype = "f32", .threads = 1, .total_tokens_max = 256});
+      load_runner({.model_path = path, .dtype = dtype, .threads = 1, .total_tokens_max = 256});
   return all_logits(*runner, kPrompt, 64);
 }
 
@@ -46,6 +46,38 @@ INSTANTIATE_TEST_SUITE_P(Architectures, GgufModels, testing::ValuesIn(gguf_golde
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+
+// Of every kind of matrix that has whole blocks: experts with gate and up in one among them.
+TEST(GgufBlocks, AreWhatTheyStandForAndStayPacked) {
+  for (const char* name : {"gemma4", "gemma4-moe", "mistral4"}) {
+    GgufGolden golden = gguf_golden(name);
+    std::vector<TestTensor> packed;
+    for (TestTensor& tensor : golden.tensors) packed.push_back(in_q8_0(tensor));
+    TemporaryFolder folder;
+    std::string file = folder.write("q8_0.gguf", gguf_file(golden.pairs, packed));
+    std::string plain = folder.write("f32.gguf", gguf_file(golden.pairs, golden.tensors));
+    std::vector<float> expected = logits_at(plain);
+    EXPECT_TRUE(same_bits(logits_at(file), expected)) << name;
+
+    auto info = inspect_model({.model_path = file, .threads = 1, .total_tokens_max = 256});
+    ASSERT_TRUE(info.has_value()) << info.error().message;
+    auto blocks = std::ranges::count_if(
+        info->weights, [](const WeightSummary& w) { return w.stored == "gguf q8_0"; });
+    EXPECT_GT(blocks, 0) << name;
+  }
+}
+
+// llama.cpp's converter leaves it out, and files that state it are computed with it.
+TEST(GgufMetadata, MayStateTheScaleOfMistral4sQueries) {
+  GgufGolden golden = gguf_golden("mistral4");
+  constexpr double kBeta = 0.6;
+  golden.pairs["mistral4.attention.temperature_scale"] = kBeta;
+  golden.original.config["rope_parameters"]["llama_4_scaling_beta"] = kBeta;
+  TemporaryFolder folder;
+  std::string file = folder.write("model.gguf", gguf_file(golden.pairs, golden.tensors));
+  golden.original.save(folder);
+  EXPECT_TRUE(same_bits(logits_at(file), logits_at(folder.path())));
+}
 
 // llama-gguf-split puts the metadata into the first file.
 TEST(GgufSplits, AreOneModel) {
@@ -89,17 +121,23 @@ TEST(GgufModel, HasItsTokenizerAndTemplate) {
   EXPECT_EQ(llm->recommended_sampling().temperature, 0.25F);
 }
 
+// The golden file is refused after `change`, with `words`.
+void expect_refused(const GgufGolden& golden, const std::function<void(Json&)>& change,
+                    const std::string& words) {
+  Json pairs = golden.pairs;
+  change(pairs);
+  TemporaryFolder folder;
+  std::string file = folder.write("model.gguf", gguf_file(pairs, golden.tensors));
+  auto info = inspect_model({.model_path = file, .threads = 1, .total_tokens_max = 256});
+  ASSERT_FALSE(info.has_value()) << words;
+  EXPECT_NE(info.error().message.find(words), std::string::npos) << info.error().message;
+}
+
 // Refused, with the key and its value.
 TEST(GgufMetadata, IsCheckedAsStrictlyAsAConfig) {
   GgufGolden golden = gguf_golden("qwen2-tied");
   auto expect_error = [&](const std::function<void(Json&)>& change, const std::string& words) {
-    Json pairs = golden.pairs;
-    change(pairs);
-    TemporaryFolder folder;
-    std::string file = folder.write("model.gguf", gguf_file(pairs, golden.tensors));
-    auto info = inspect_model({.model_path = file, .threads = 1, .total_tokens_max = 256});
-    ASSERT_FALSE(info.has_value()) << words;
-    EXPECT_NE(info.error().message.find(words), std::string::npos) << info.error().message;
+    expect_refused(golden, change, words);
   };
   expect_error([](Json& p) { p.erase("qwen2.block_count"); }, "qwen2.block_count is missing");
   expect_error([](Json& p) { p["qwen2.block_count"] = -3; }, "qwen2.block_count is -3");
@@ -114,6 +152,58 @@ TEST(GgufMetadata, IsCheckedAsStrictlyAsAConfig) {
   expect_error([](Json& p) { p["qwen2.rope.scaling.type"] = "spiral"; }, "\"spiral\"");
   expect_error([](Json& p) { p["general.architecture"] = "mamba"; },
                "general.architecture \"mamba\" is not supported; supported: bailingmoe2, ");
+}
+
+TEST(GgufMetadata, OfGemma4MustFitItsLayers) {
+  GgufGolden golden = gguf_golden("gemma4");
+  auto missing = [&](const std::string& key, const std::string& words) {
+    expect_refused(golden, [&](Json& p) { p.erase("gemma4." + key); }, "gemma4." + key + words);
+  };
+  auto wrong = [&](const std::string& key, const Json& value, const std::string& words) {
+    expect_refused(golden, [&](Json& p) { p["gemma4." + key] = value; }, words);
+  };
+  missing("attention.key_length", " is missing");
+  missing("attention.key_length_swa", " is missing");
+  missing("attention.sliding_window", " is missing");
+  missing("attention.sliding_window_pattern", " has 0 entries for 5 layers");
+  missing("feed_forward_length", " has 0 entries for 5 layers");
+  wrong("attention.value_length_swa", 7,
+        "gemma4.attention.key_length_swa is 8, value_length_swa 7");
+  wrong("rope.dimension_count", 6, "gemma4.rope.dimension_count 6");
+  wrong("attention.head_count_kv", {2, 2, 1, 2, 2}, "head_count_kv differs between layers of one");
+  wrong("attention.head_count_kv", {2, 1, 2, 2, 1},
+        "is 1 in full-attention layers and 2 in others");
+  wrong("feed_forward_length", {20, 20, 40, 40, 40},
+        "feed_forward_length is 40 in layer 2, where only 20 is supported");
+  wrong("attention.shared_kv_layers", 9, "feed_forward_length is 20 in layer 0");
+  wrong("rope.scaling.factor", 2.0, "gemma4.rope.scaling.factor is 2, which");
+  wrong("expert_count", 4, "no num_experts_per_tok");
+
+  auto rotation = [&](const std::vector<float>& divisors, const std::string& words) {
+    GgufGolden other = golden;
+    std::erase_if(other.tensors, [](const auto& t) { return t.name == "rope_freqs.weight"; });
+    TestTensor tensor{"rope_freqs.weight", "F32", {std::ssize(divisors)}, {}};
+    tensor.bytes.assign(reinterpret_cast<const char*>(divisors.data()), divisors.size() * 4);
+    if (!divisors.empty()) other.tensors.push_back(tensor);
+    expect_refused(other, [](Json&) {}, words);
+  };
+  rotation({}, "rope_freqs.weight is missing; supported: 6 numbers, 1 and then 1e30");
+  rotation({1, 1, 1e30F}, "rope_freqs.weight is another rotation");
+  rotation({1, 1, 8, 8, 1e30F, 1e30F}, "rope_freqs.weight is another rotation");
+}
+
+TEST(GgufMetadata, OfChosenExpertsAndKeysIsChecked) {
+  auto wrong = [](const char* name, const std::string& key, const Json& value,
+                  const std::string& words) {
+    expect_refused(gguf_golden(name), [&](Json& p) { p[key] = value; }, words);
+  };
+  wrong("mistral4", "mistral4.expert_gating_func", 2,
+        "expert_gating_func is 2; supported: 1 (softmax)");
+  wrong("mistral4", "mistral4.attention.kv_lora_rank", 0, "kv_lora_rank");
+  wrong("minimax-m3", "minimax-m3.expert_gating_func", 1,
+        "expert_gating_func is 1; supported: 2 (sigmoid)");
+  wrong("minimax-m3", "minimax-m3.expert_weights_norm", false, "expert_weights_norm is false");
+  wrong("minimax-m3", "minimax-m3.attention.indexer.block_size", 0, "indexer.block_size is 0");
 }
 
 }  // namespace

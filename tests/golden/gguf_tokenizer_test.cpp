@@ -54,8 +54,12 @@ void write_list(GgufBytes& file, std::string_view key, uint32_t type, size_t cou
   file.text(key).number<uint32_t>(9).number(type).number<uint64_t>(count);
 }
 
-// `pre` is empty for a tokenizer by scores, which are then as merges order the pieces.
+constexpr std::string_view kGemma4 = "gemma4";
+
+// `pre` is empty for a tokenizer by scores, which are then as merges order the pieces, and kGemma4
+// for one of pieces by merges. Its file denies that bos is added, as early ones do.
 std::string metadata_of(const GgufVocabulary& v, const std::string& pre, int64_t bos) {
+  bool gemma4 = pre == kGemma4, pieces = pre.empty() || gemma4;
   auto count = static_cast<size_t>(v.texts.rbegin()->first + 1);
   std::vector<std::string> texts(count);
   std::vector<int32_t> types(count, 5);
@@ -65,14 +69,15 @@ std::string metadata_of(const GgufVocabulary& v, const std::string& pre, int64_t
     auto at = static_cast<size_t>(id);
     texts[at] = text;
     types[at] = v.types.contains(id) ? v.types.at(id) : 1;
-    if (pre.empty() && text.starts_with("<0x") && text.size() == 6) types[at] = 6;
+    if (pieces && text.starts_with("<0x") && text.size() == 6) types[at] = 6;
     if (pre.empty() && text == "<unk>") types[at] = 2;
     if (pre.empty()) ids[text] = at;
   }
   GgufBytes file;
-  file.begin(0, 6);
-  file.pair("tokenizer.ggml.model", pre.empty() ? "llama" : "gpt2");
+  file.begin(0, gemma4 ? 7 : 6);
+  file.pair("tokenizer.ggml.model", pre.empty() ? "llama" : gemma4 ? kGemma4 : "gpt2");
   file.pair("tokenizer.ggml.bos_token_id", Json(bos));
+  if (gemma4) file.pair("tokenizer.ggml.add_bos_token", Json(false));
   file.pair("tokenizer.ggml.pre", pre.empty() ? "default" : pre.c_str());
   write_list(file, "tokenizer.ggml.tokens", 8, count);
   for (const std::string& text : texts) file.text(text);
@@ -176,6 +181,39 @@ TEST(GgufTokenizer, OfKimiJoinsAsTiktokenDoes) {
   }
 }
 
+// Its tokenizer.json is of SentencePiece's kind, without a space before the text.
+TEST(GgufTokenizer, OfGemma4JoinsPiecesByMerges) {
+  std::string source = source_path("tests/golden/tokenizer/tiny_metaspace/tokenizer.json");
+  Json json = Json::parse(value_or_abort(read_file(source)));
+  json["pre_tokenizer"] = nullptr;
+  json["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}};
+  json["decoder"]["decoders"].erase(3);  // which strips that space
+  Json channel = json["added_tokens"][0];
+  channel.update({{"id", 800}, {"content", "<|channel>"}});
+  json["added_tokens"].push_back(channel);
+  TemporaryFolder folder;
+  folder.write("tokenizer.json", json.dump());
+  std::unique_ptr<Tokenizer> theirs = value_or_abort(Tokenizer::load(folder.path()));
+
+  GgufVocabulary vocabulary = read_vocabulary(folder.path());
+  constexpr int kUserDefined = 4;
+  vocabulary.types[800] = kUserDefined;
+  std::unique_ptr<Tokenizer> ours =
+      gguf_tokenizer(metadata_of(vocabulary, std::string(kGemma4), 1));
+  std::vector<std::string> texts = samples();
+  texts.push_back("<|channel>thought\n\n\n  x");
+  for (const std::string& text : texts) {
+    for (bool special : {false, true}) {
+      EncodeOptions options{.add_special_tokens = special, .parse_special = special};
+      std::vector<TokenId> ids = value_or_abort(ours->encode(text, options));
+      EXPECT_EQ(ids, value_or_abort(theirs->encode(text, options))) << text.substr(0, 80);
+      EXPECT_EQ(value_or_abort(ours->decode(ids, special)),
+                value_or_abort(theirs->decode(ids, special)));
+    }
+  }
+  EXPECT_TRUE(ours->is_special(800));
+}
+
 // Of a message in harmony <|end|> is the end, of a turn <|return|>.
 TEST(GgufTokenizer, KnowsWhatEndsAGeneration) {
   auto ends_of = [](const Json& tokens, int eos) {
@@ -192,6 +230,7 @@ TEST(GgufTokenizer, KnowsWhatEndsAGeneration) {
   };
   EXPECT_EQ(ends_of({"a", "<|eot_id|>", "<|end|>", "<x>"}, 3), (std::vector<TokenId>{3, 1, 2}));
   EXPECT_EQ(ends_of({"a", "<|end|>", "<|return|>"}, 2), (std::vector<TokenId>{2}));
+  EXPECT_EQ(ends_of({"a", "<eos>", "<turn|>", "<|turn>"}, 1), (std::vector<TokenId>{1, 2}));
 }
 
 TEST(GgufTokenizer, RefusesByName) {

@@ -20,6 +20,14 @@ namespace {
 
 enum Type : uint32_t { kI32 = 5, kF32 = 6, kBool = 7, kString = 8, kArray = 9 };
 
+uint32_t tensor_type_of(std::string_view dtype) {
+  if (dtype == "F32") return 0;
+  if (dtype == "F16") return 1;
+  if (dtype == "Q8_0") return 8;
+  CHECK(dtype == "BF16", "{}", dtype);
+  return 30;
+}
+
 uint32_t type_of(const Json& value) {
   if (value.is_string()) return kString;
   if (value.is_boolean()) return kBool;
@@ -327,13 +335,38 @@ std::string gguf_file(const Json& pairs, const std::vector<TestTensor>& tensors)
   for (const auto& [key, value] : pairs.items()) file.pair(key, value);
   std::string data;
   for (const TestTensor& tensor : tensors) {
-    uint32_t type = tensor.dtype == "F32" ? 0 : tensor.dtype == "F16" ? 1 : 30;
+    uint32_t type = tensor_type_of(tensor.dtype);
     std::vector<uint64_t> dimensions(tensor.shape.rbegin(), tensor.shape.rend());
     file.tensor(tensor.name, dimensions, type, data.size());
     data += tensor.bytes;
     data.resize((data.size() + 31) / 32 * 32);
   }
   return file.data(0).bytes() + data;
+}
+
+TestTensor in_q8_0(TestTensor& tensor) {
+  constexpr int64_t kBlock = 32;
+  if (tensor.shape.size() < 2 || tensor.shape.back() % kBlock != 0) return tensor;
+  TestTensor packed{tensor.name, "Q8_0", tensor.shape, {}};
+  std::vector<float> values(tensor.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  for (auto block = values.begin(); block != values.end(); block += kBlock) {
+    float most = 0;
+    for (auto x = block; x != block + kBlock; ++x) most = std::max(most, std::abs(*x));
+    float scale = most / 127;
+    uint16_t half;
+    convert_elements(&scale, DType::kF32, &half, DType::kF16, 1);
+    convert_elements(&half, DType::kF16, &scale, DType::kF32, 1);
+    packed.bytes.append(reinterpret_cast<const char*>(&half), sizeof half);
+    for (auto x = block; x != block + kBlock; ++x) {
+      auto code =
+          static_cast<int8_t>(std::clamp(std::round(scale == 0 ? 0 : *x / scale), -127.0F, 127.0F));
+      packed.bytes.push_back(static_cast<char>(code));
+      *x = code * scale;
+    }
+  }
+  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+  return packed;
 }
 
 std::vector<std::string> gguf_golden_names() {

@@ -43,8 +43,13 @@ class GgufBytes {
   std::string bytes_;
 };
 
-// The whole file. Tensors are F32, F16 or BF16, with the fastest dimension last as everywhere else.
+// The whole file. Tensors are F32, F16, BF16 or Q8_0, with the fastest dimension last as everywhere
+// else.
 std::string gguf_file(const Json& pairs, const std::vector<TestTensor>& tensors);
+
+// An f32 matrix in blocks of 32 bytes with a scale; `tensor` becomes what these stand for. Vectors,
+// and rows that do not divide, are returned as they are.
+TestTensor in_q8_0(TestTensor& tensor);
 
 // What a recipe of tools/make_gguf_recipes.py makes of a golden checkpoint.
 struct GgufGolden {

@@ -10,13 +10,14 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/signed.h"
 #include "text/tokenizer/splitter.h"
 #include "unicode/unicode.h"
 
 namespace banyan {
 namespace {
 
-constexpr std::string_view kModel = "tokenizer.ggml.model";
+constexpr std::string_view kModel = "tokenizer.ggml.model", kGemma4 = "gemma4";
 constexpr std::string_view kTokenList = "tokenizer.ggml.tokens";
 constexpr std::string_view kSpaceMark = "\u2581";  // '▁'
 
@@ -156,6 +157,11 @@ Json pre_tokenizer_json(const GgufPreTokenizer& kind) {
   return {{"type", "Sequence"}, {"pretokenizers", steps}};
 }
 
+// Special tokens that the converter declares user-defined, so that llama.cpp shows them.
+constexpr auto kShownByGemma4 =
+    std::to_array<std::string_view>({"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>",
+                                     "<|tool_response>", "<tool_response|>", "<|\"|>"});
+
 // The vocabulary as stored in the file.
 struct GgufTokens {
   std::vector<std::string_view> texts;
@@ -186,6 +192,11 @@ Result<GgufTokens> read_tokens(const GgufPairs& pairs) {
       return corrupt("{}: tokenizer.ggml.token_type: {} of token {} is not from 1 to 6",
                      pairs.path(), tokens.types[id], id);
     }
+  }
+  if (TRY(pairs.text(kModel)) != kGemma4) return tokens;
+  for (std::string_view shown : kShownByGemma4) {
+    auto found = std::ranges::find(tokens.texts, shown);
+    if (found != tokens.texts.end()) tokens.types[as_size(found - tokens.texts.begin())] = kControl;
   }
   return tokens;
 }
@@ -313,16 +324,16 @@ Status make_tiktoken(const GgufTokens& tokens, TokenizerParts& parts) {
   return {};
 }
 
-Status make_by_scores(const GgufPairs& pairs, const GgufTokens& tokens, TokenizerParts& parts) {
+// SentencePiece's, with a space before the text if `prefix`.
+Status make_of_pieces(const GgufPairs& pairs, const GgufTokens& tokens, MergeTable merges,
+                      bool prefix, TokenizerParts& parts) {
   BpeOptions options{.fuse_unk = true, .byte_fallback = true};
   auto unknown = std::ranges::find(tokens.types, kUnknown);
   if (unknown != tokens.types.end()) {
     options.unk_token = tokens.texts[unknown - tokens.types.begin()];
   }
-  MergeTable merges = TRY(merges_of_scores(pairs, tokens, *parts.vocabulary));
   parts.bpe = std::make_unique<Bpe>(
       TRY(Bpe::make(*parts.vocabulary, std::move(merges), std::move(options))));
-  bool prefix = TRY(pairs.flag("tokenizer.ggml.add_space_prefix")).value_or(true);
   Json space = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMark}};
   Json normalizers = Json::array();
   if (prefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", kSpaceMark}});
@@ -352,20 +363,20 @@ Result<std::optional<TokenId>> read_id(const GgufPairs& pairs, std::string_view 
   return corrupt("{}: {} is {}, but the vocabulary has {} tokens", pairs.path(), key, *id, tokens);
 }
 
-Status add_around(const GgufPairs& pairs, bool bos_default, size_t tokens, PostProcessor& around) {
-  auto add = [&](std::string_view flag, std::string_view name, bool fallback,
-                 std::vector<TokenId>& to) -> Status {
-    if (!TRY(pairs.flag(fmt::format("tokenizer.ggml.{}", flag))).value_or(fallback)) return {};
+Status add_around(const GgufPairs& pairs, bool bos, bool eos, size_t tokens,
+                  PostProcessor& around) {
+  auto add = [&](bool wanted, std::string_view name, std::vector<TokenId>& to) -> Status {
+    if (!wanted) return {};
     if (auto id = TRY(read_id(pairs, name, tokens))) to.push_back(*id);
     return {};
   };
-  TRY(add("add_bos_token", "bos", bos_default, around.before));
-  return add("add_eos_token", "eos", false, around.after);
+  TRY(add(bos, "bos", around.before));
+  return add(eos, "eos", around.after);
 }
 
 // Spellings of end-of-turn tokens in published vocabularies, used in addition to the ids in
 // metadata.
-constexpr std::array<std::string_view, 18> kEnds = {"<|eot_id|>",
+constexpr std::array<std::string_view, 21> kEnds = {"<|eot_id|>",
                                                     "<|im_end|>",
                                                     "<|end|>",
                                                     "<|return|>",
@@ -382,7 +393,10 @@ constexpr std::array<std::string_view, 18> kEnds = {"<|eot_id|>",
                                                     "<|end_of_text|>",
                                                     "<end_of_utterance>",
                                                     "<｜end▁of▁sentence｜>",
-                                                    "[e~["};
+                                                    "[e~[",
+                                                    "<eos>",
+                                                    "<turn|>",
+                                                    "<|tool_response>"};
 
 Result<std::vector<TokenId>> read_ends(const GgufPairs& pairs, const GgufTokens& tokens) {
   std::vector<TokenId> ends;
@@ -411,9 +425,9 @@ bool has_gguf_tokenizer(const GgufPairs& pairs) {
 
 Result<TokenizerParts> read_gguf_tokenizer(const GgufPairs& pairs) {
   std::string_view model = TRY(pairs.text(kModel)).value_or("");
-  if (model != "gpt2" && model != "llama") {
-    return unsupported("{}: {} {} is not supported; supported: gpt2, llama", pairs.path(), kModel,
-                       quote(model));
+  if (model != "gpt2" && model != "llama" && model != kGemma4) {
+    return unsupported("{}: {} {} is not supported; supported: gpt2, llama, {}", pairs.path(),
+                       kModel, quote(model), kGemma4);
   }
   GgufTokens tokens = TRY(read_tokens(pairs));
   TokenizerParts parts;
@@ -423,10 +437,18 @@ Result<TokenizerParts> read_gguf_tokenizer(const GgufPairs& pairs) {
     const GgufPreTokenizer* kind = TRY(find_pre_tokenizer(pairs));
     TRY(kind->tiktoken ? make_tiktoken(tokens, parts) : make_byte_level(pairs, *kind, parts));
     bos = kind->bos;
+  } else if (model == "llama") {
+    bool prefix = TRY(pairs.flag("tokenizer.ggml.add_space_prefix")).value_or(true);
+    MergeTable merges = TRY(merges_of_scores(pairs, tokens, *parts.vocabulary));
+    TRY(make_of_pieces(pairs, tokens, std::move(merges), prefix, parts));
   } else {
-    TRY(make_by_scores(pairs, tokens, parts));
+    MergeTable merges = TRY(read_merges(pairs, *parts.vocabulary));
+    TRY(make_of_pieces(pairs, tokens, std::move(merges), false, parts));
   }
-  TRY(add_around(pairs, bos, tokens.texts.size(), parts.post_processor));
+  // Early files of Gemma 4 deny it.
+  bos = TRY(pairs.flag("tokenizer.ggml.add_bos_token")).value_or(bos) || model == kGemma4;
+  bool eos = TRY(pairs.flag("tokenizer.ggml.add_eos_token")).value_or(false);
+  TRY(add_around(pairs, bos, eos, tokens.texts.size(), parts.post_processor));
   return parts;
 }
 

@@ -1,7 +1,7 @@
 // Reads the tokenizer from a GGUF file's metadata. `tokenizer.ggml.model` is "gpt2" (byte-level
-// BPE, split as `tokenizer.ggml.pre` says; "kimi-k2" is tiktoken's) or "llama" (SentencePiece BPE
-// by scores). The result encodes like the Hugging Face tokenizer that the file was converted from.
-// Where the file lacks information, it follows llama.cpp:
+// BPE, split as `tokenizer.ggml.pre` says; "kimi-k2" is tiktoken's), "llama" (SentencePiece BPE
+// by scores) or "gemma4" (the same by merges). The result encodes like the Hugging Face tokenizer
+// that the file was converted from. Where the file lacks information, it follows llama.cpp:
 //
 // - "llama": adds a space before the text and after each special token, unless
 //   `add_space_prefix` is false.

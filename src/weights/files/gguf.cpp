@@ -301,23 +301,36 @@ void GgufFile::name_prediction(std::string& name) const {
   name = fmt::format("mtp.layers.{}{}", layer - layers_, rest);
 }
 
-// Adds each expert's part of a stacked tensor.
+// Adds each expert's part of a stacked tensor, or its gate and up apart.
 Status GgufFile::add_experts(const TensorInfo& tensor, size_t map) {
   if (tensor.shape.size() < 2) {
     return corrupt("{}: {} has {} dimensions, not those of all experts", pairs_.path(),
                    quote(tensor.name), tensor.shape.size());
   }
-  size_t at = tensor.name.find(kGgufExpert);
   int64_t experts = tensor.shape[0];
   if (experts > (int64_t{1} << 16)) {
     return corrupt("{}: {} is of {} experts", pairs_.path(), quote(tensor.name), experts);
   }
-  size_t bytes = tensor.bytes.size() / as_size(experts);
-  for (int64_t e = 0; e < experts; ++e) {
+  std::vector<std::string> names = {tensor.name};
+  if (size_t both = tensor.name.find(kGgufGateUp); both != std::string::npos) {
+    names.push_back(tensor.name);
+    names[0].replace(both, 1, architecture_->experts.gate);
+    names[1].replace(both, 1, architecture_->experts.up);
+  }
+  std::vector<int64_t> shape(tensor.shape.begin() + 1, tensor.shape.end());
+  if (shape[0] % std::ssize(names) != 0) {
+    return corrupt("{}: {} has {} rows, which are not gate's and up's", pairs_.path(),
+                   quote(tensor.name), shape[0]);
+  }
+  shape[0] /= std::ssize(names);
+  size_t bytes = tensor.bytes.size() / as_size(experts) / names.size();
+  for (size_t part = 0; part < as_size(experts) * names.size(); ++part) {
     Entry entry{.tensor = tensor, .map = map};
-    entry.tensor.name.replace(at, 1, std::to_string(e));
-    entry.tensor.shape.erase(entry.tensor.shape.begin());
-    entry.tensor.bytes = tensor.bytes.subspan(as_size(e) * bytes, bytes);
+    std::string name = names[part % names.size()];
+    name.replace(name.find(kGgufExpert), 1, std::to_string(part / names.size()));
+    entry.tensor.name = std::move(name);
+    entry.tensor.shape = shape;
+    entry.tensor.bytes = tensor.bytes.subspan(part * bytes, bytes);
     entries_.push_back(std::move(entry));
   }
   return {};

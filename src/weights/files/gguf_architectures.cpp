@@ -8,6 +8,7 @@
 #include "base/quote.h"
 #include "base/signed.h"
 #include "weights/files/gguf_config.h"
+#include "weights/files/gguf_gemma.h"
 #include "weights/files/gguf_recurrent.h"
 
 namespace banyan {
@@ -48,9 +49,6 @@ constexpr std::array kLayerNames = {
     GgufName{"nextn.shared_head_norm", "shared_head.norm"},
 };
 
-constexpr std::array kGemmaNames = {
-    GgufName{"ffn_norm", "pre_feedforward_layernorm"},
-};
 constexpr std::array kGlm4Names = {
     GgufName{"ffn_up", "mlp.gate_up_proj"},
     GgufName{"post_attention_norm", "post_self_attn_layernorm"},
@@ -60,6 +58,16 @@ constexpr std::array kPhi3Names = {GgufName{"ffn_up", "mlp.gate_up_proj"}};
 constexpr std::array kGptOssNames = {GgufName{"ffn_gate_inp", "mlp.router"}};
 constexpr std::array kMinimaxNames = {
     GgufName{"exp_probs_b", "block_sparse_moe.e_score_correction_bias", true},
+};
+constexpr std::array kMinimax3Names = {
+    GgufName{"exp_probs_b", "block_sparse_moe.e_score_correction_bias", true},
+    GgufName{"ffn_gate_shexp", "block_sparse_moe.shared_experts.gate_proj"},
+    GgufName{"ffn_up_shexp", "block_sparse_moe.shared_experts.up_proj"},
+    GgufName{"ffn_down_shexp", "block_sparse_moe.shared_experts.down_proj"},
+    GgufName{"indexer.q_proj", "self_attn.index_q_proj"},
+    GgufName{"indexer.k_proj", "self_attn.index_k_proj"},
+    GgufName{"indexer.q_norm", "self_attn.index_q_norm"},
+    GgufName{"indexer.k_norm", "self_attn.index_k_norm"},
 };
 constexpr std::array kLlama4Names = {
     GgufName{"ffn_gate", "feed_forward.gate_proj"},
@@ -119,14 +127,17 @@ constexpr std::array kExpertKeys = {
     GgufKey{"expert_count", "num_local_experts"},
     GgufKey{"expert_used_count", "num_experts_per_tok"},
 };
+constexpr std::array kMinimax3Keys =
+    joined(kExpertKeys, std::to_array<GgufKey>({
+                            {"expert_feed_forward_length", "intermediate_size"},
+                            {"expert_shared_count", "n_shared_experts"},
+                            {"expert_weights_scale", "routed_scaling_factor"},
+                            {"leading_dense_block_count", "first_k_dense_replace"},
+                        }));
 constexpr std::array kQwenMoeKeys = {
     GgufKey{"expert_count", "num_experts"},
     GgufKey{"expert_used_count", "num_experts_per_tok"},
     GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
-};
-constexpr std::array kGemmaKeys = {
-    GgufKey{"attn_logit_softcapping", "attn_logit_softcapping"},
-    GgufKey{"final_logit_softcapping", "final_logit_softcapping"},
 };
 constexpr std::array kGraniteKeys = {
     GgufKey{"attention.scale", "attention_multiplier"},
@@ -189,23 +200,6 @@ constexpr GgufExpertNames kLfm2Experts = {"feed_forward.gate", "feed_forward.exp
 constexpr GgufExpertNames kMixtralExperts = {"block_sparse_moe.gate", "block_sparse_moe.experts",
                                              "w1", "w3", "w2"};
 
-// Gemma's largest models scale queries by hidden size / heads instead of the head size.
-void scale_gemma_queries(GgufConfig& c, int64_t layers_of_largest) {
-  bool largest = c.layers() == layers_of_largest;
-  c.set("query_pre_attn_scalar", largest ? c.hidden() / c.heads() : c.head_dim());
-}
-
-void read_gemma2(GgufConfig& c) {
-  scale_gemma_queries(c, 46);
-  c.set_window();
-}
-
-void read_gemma3(GgufConfig& c) {
-  scale_gemma_queries(c, 62);
-  c.set("rope_local_base_freq", c.number("rope.freq_base_swa", 10000));
-  c.set_window();
-}
-
 // Sliding-window layers use the same rotary base.
 void read_olmo2(GgufConfig& c) {
   if (!c.has("attention.sliding_window")) return;
@@ -223,11 +217,14 @@ void read_qwen3_moe(GgufConfig& c) {
   c.set("norm_topk_prob", true);
 }
 
+void expect_gating(GgufConfig& c, int64_t number, std::string_view name) {
+  int64_t function = c.integer("expert_gating_func", number);
+  c.expect(function == number, "expert_gating_func is {}; supported: {} ({})", function, number,
+           name);
+}
+
 void expect_sigmoid(GgufConfig& c) {
-  constexpr int64_t kSigmoid = 2;
-  int64_t function = c.integer("expert_gating_func", kSigmoid);
-  c.expect(function == kSigmoid, "expert_gating_func is {}; supported: {} (sigmoid)", function,
-           kSigmoid);
+  expect_gating(c, 2, "sigmoid");
 }
 
 void read_minimax(GgufConfig& c) {
@@ -235,6 +232,34 @@ void read_minimax(GgufConfig& c) {
   c.set("rotary_dim", c.integer("rope.dimension_count", c.head_dim()));
   c.set("intermediate_size",
         c.integer("expert_feed_forward_length", c.of_all_layers("feed_forward_length")));
+}
+
+// The clamp of the experts' activations is not in the file; llama.cpp fixes it.
+void read_minimax3(GgufConfig& c) {
+  expect_sigmoid(c);
+  c.expect(c.flag("expert_weights_norm", true),
+           "minimax-m3.expert_weights_norm is false, which is not supported");
+  constexpr auto kIndexKeys = std::to_array<GgufKey>({{"head_count", "index_n_heads"},
+                                                      {"key_length", "index_head_dim"},
+                                                      {"block_size", "index_block_size"},
+                                                      {"top_k", "index_topk_blocks"},
+                                                      {"local_blocks", "index_local_blocks"}});
+  for (const GgufKey& key : kIndexKeys) {
+    c.set(key.ours, c.required(fmt::format("attention.indexer.{}", key.theirs)));
+  }
+  c.set("rotary_dim", c.integer("rope.dimension_count", c.head_dim()));
+  c.set("dense_intermediate_size", c.of_all_layers("feed_forward_length"));
+  Json types = Json::array();
+  for (int64_t i = 0; i < c.layers(); ++i) {
+    auto stored = [&](std::string_view module) {
+      return c.file().find(fmt::format("model.layers.{}.{}.weight", i, module));
+    };
+    types.push_back(stored("self_attn.index_q_proj") ? "minimax_m3_sparse" : "full_attention");
+    const TensorInfo* shared = stored("block_sparse_moe.shared_experts.gate_proj");
+    int64_t count = std::max<int64_t>(c.integer("expert_shared_count", 1), 1);
+    if (shared != nullptr) c.set("shared_intermediate_size", shared->shape[0] / count);
+  }
+  c.set("layer_types", types);
 }
 
 void read_glm4_moe(GgufConfig& c) {
@@ -245,7 +270,7 @@ void read_glm4_moe(GgufConfig& c) {
 
 // Latents are cached as one key head, which key_length then describes; in older files it describes
 // the heads themselves.
-void read_deepseek2(GgufConfig& c) {
+void read_latent_attention(GgufConfig& c) {
   int64_t rope = c.integer("rope.dimension_count", 0);
   int64_t key = c.integer("attention.key_length", 0);
   int64_t value = c.integer("attention.value_length", 0);
@@ -254,20 +279,35 @@ void read_deepseek2(GgufConfig& c) {
   c.set("v_head_dim", c.integer("attention.value_length_mla", value));
   c.copy("attention.kv_lora_rank", "kv_lora_rank");
   c.copy("attention.q_lora_rank", "q_lora_rank");
-  c.copy("nextn_predict_layers", "num_nextn_predict_layers");
-  // llama.cpp's default for an absent value, which differs from config.json's.
+  c.ignore("attention.head_count_kv");
+}
+
+// llama.cpp's defaults for absent values, which differ from config.json's.
+void read_grouped_experts(GgufConfig& c) {
   if (!c.has("expert_group_count")) c.set("n_group", 1);
   if (!c.has("expert_group_used_count")) c.set("topk_group", 1);
   if (!c.has("expert_shared_count")) c.set("n_shared_experts", 0);
   if (!c.has("expert_weights_norm")) c.set("norm_topk_prob", false);
   if (!c.has("expert_weights_scale")) c.set("routed_scaling_factor", 1);
   if (!c.has("leading_dense_block_count")) c.set("first_k_dense_replace", 0);
+}
+
+void read_deepseek2(GgufConfig& c) {
+  read_latent_attention(c);
+  c.copy("nextn_predict_layers", "num_nextn_predict_layers");
+  read_grouped_experts(c);
   // Files that do not name the function use softmax, or sigmoid if they have its bias.
   int64_t dense = c.integer("leading_dense_block_count", 0);
   bool biased = c.stores(fmt::format("model.layers.{}.mlp.gate.e_score_correction_bias", dense));
   c.expect(biased || c.has("expert_gating_func"),
            "deepseek2 whose experts are chosen by softmax (V2) is not supported");
   expect_sigmoid(c);
+}
+
+void read_mistral4(GgufConfig& c) {
+  read_latent_attention(c);
+  read_grouped_experts(c);
+  expect_gating(c, 1, "softmax");
 }
 
 void read_ernie_moe(GgufConfig& c) {
@@ -384,6 +424,14 @@ constexpr std::array kArchitectures = {
                      .names = kGemmaNames,
                      .keys = kGemmaKeys,
                      .rest = read_gemma3},
+    GgufArchitecture{.name = "gemma4",
+                     .family = "Gemma4ForCausalLM",
+                     .sparse_family = "Gemma4ForCausalLM",
+                     .mixed_layers = true,
+                     .names = kGemma4Names,
+                     .keys = kGemma4Keys,
+                     .experts = kGemma4Experts,
+                     .rest = read_gemma4},
     GgufArchitecture{.name = "glm4", .family = "Glm4ForCausalLM", .names = kGlm4Names},
     GgufArchitecture{.name = "glm4moe",
                      .family = "Glm4MoeForCausalLM",
@@ -452,7 +500,24 @@ constexpr std::array kArchitectures = {
                      .keys = kExpertKeys,
                      .experts = kMixtralExperts,
                      .rest = read_minimax},
+    GgufArchitecture{.name = "minimax-m3",
+                     .family = "MiniMaxM3SparseForCausalLM",
+                     .sparse_family = "MiniMaxM3SparseForCausalLM",
+                     .norms_plus_one = true,
+                     .names = kMinimax3Names,
+                     .keys = kMinimax3Keys,
+                     .experts = kMixtralExperts,
+                     .bias_key = "",
+                     .rest = read_minimax3},
     GgufArchitecture{.name = "mistral3", .family = "Ministral3ForCausalLM", .interleaved = true},
+    GgufArchitecture{.name = "mistral4",
+                     .family = "Mistral4ForCausalLM",
+                     .sparse_family = "Mistral4ForCausalLM",
+                     .names = kDeepseekNames,
+                     .keys = kDeepseekKeys,
+                     .bias_key = "",
+                     .latent = true,
+                     .rest = read_mistral4},
     kNemotron,
     kNemotronMoe,
     GgufArchitecture{.name = "olmo2", .family = "Olmo2ForCausalLM", .rest = read_olmo2},
@@ -520,6 +585,7 @@ std::string layer_module(const GgufArchitecture& a, std::string_view module, boo
   if (module == "ffn_gate_exps") return of_all(e.gate);
   if (module == "ffn_up_exps") return of_all(e.up);
   if (module == "ffn_down_exps") return of_all(e.down);
+  if (module == "ffn_gate_up_exps") return of_all(std::string_view(&kGgufGateUp, 1));
   return std::string(look_up(kLayerNames));
 }
 
@@ -536,8 +602,8 @@ Result<const GgufArchitecture*> find_gguf_architecture(std::string_view name,
 }
 
 std::string gguf_tensor_name(const GgufArchitecture& architecture, std::string_view name) {
-  // Vectors of recurrent layers have no ".weight".
-  bool bare = name.ends_with(".ssm_a") || name.ends_with(".ssm_d");
+  // Vectors of recurrent layers and factors of experts have no ".weight".
+  bool bare = name.ends_with(".ssm_a") || name.ends_with(".ssm_d") || name.ends_with(".scale");
   size_t dot = bare ? name.size() : name.rfind('.');
   if (dot == name.npos) return std::string(name);
   std::string_view module = name.substr(0, dot), leaf = name.substr(dot);

@@ -48,6 +48,8 @@ consteval std::array<GgufKey, N + M> joined(const std::array<GgufKey, N>& shared
 
 // Stands for the number of an expert in the name of a tensor with those of all experts.
 inline constexpr char kGgufExpert = '@';
+// Stands for an expert's gate and up in the name of a tensor with the rows of both, gate's first.
+inline constexpr char kGgufGateUp = '&';
 
 struct GgufExpertNames {
   std::string_view router = "mlp.gate", scope = "mlp.experts";  // within a layer
@@ -64,6 +66,7 @@ struct GgufArchitecture {
   bool tiled_values = false;             // Gated DeltaNet's value heads: see gguf_rows.h
   bool names_prediction = false;         // layers for prediction are below "mtp"
   bool single_blocks = false;            // a layer is one block; its `rest` says which
+  bool mixed_layers = false;             // sliding ones have other sizes; its `rest` reads them
   std::string_view scope = "model";      // of the layers
   std::span<const GgufName> names = {};  // override the common ones; also tensors outside layers
   std::span<const GgufKey> keys = {};    // in addition to the common ones

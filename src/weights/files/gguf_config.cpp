@@ -82,7 +82,7 @@ Result<Json> GgufConfig::make() {
   set("tie_word_embeddings", !stores("lm_head.weight"));
   read_sizes();
   read_biases();
-  read_rope();
+  if (!a.mixed_layers) read_rope();
   bool expert_keys = sparse || a.sparse_family.empty();
   for (const GgufKey& key : a.keys) {
     if (expert_keys || !key.theirs.starts_with("expert_")) copy(key.theirs, key.ours);
@@ -177,9 +177,10 @@ void GgufConfig::read_sizes() {
   set("num_hidden_layers", layers_);
   set("hidden_size", hidden_);
   set("num_attention_heads", heads_);
-  if (!file_.architecture().latent) read_heads();
+  const GgufArchitecture& a = file_.architecture();
+  if (!a.latent && !a.mixed_layers) read_heads();
   set("max_position_embeddings", required("context_length"));
-  if (!file_.architecture().single_blocks) {
+  if (!a.single_blocks && !a.mixed_layers) {
     int64_t inner = of_all_layers("feed_forward_length");
     if (inner > 0) set("intermediate_size", inner);
   }
@@ -266,7 +267,7 @@ void GgufConfig::read_yarn(Json& rope) {
   rope["original_max_position_embeddings"] =
       integer("rope.scaling.original_context_length", required("context_length"));
   if (double log = number("rope.scaling.yarn_log_multiplier", 0); log != 0) {
-    double scale = prefix_ == "deepseek2." ? 10 * log : log;
+    double scale = prefix_ == "deepseek2." || prefix_ == "mistral4." ? 10 * log : log;
     rope["mscale"] = rope["mscale_all_dim"] = scale;
   }
   if (has("attention.temperature_scale")) {

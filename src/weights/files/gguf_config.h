@@ -38,6 +38,7 @@ class GgufConfig {
   void ignore(std::string_view key) { used_.insert(prefix_ + std::string(key)); }
   // The value shared by all layers; an error if layers differ.
   int64_t of_all_layers(std::string_view key);
+  int64_t required(std::string_view key);  // the same; an error if it is missing or not positive
 
   bool stores(std::string_view tensor) const { return file_.find(tensor) != nullptr; }
   int64_t layers() const { return layers_; }  // without multi-token prediction layers
@@ -61,7 +62,6 @@ class GgufConfig {
   template <class T>
   std::optional<T> take(Result<T> result);
   void fail(const Error& error);
-  int64_t required(std::string_view key);
   void read_sizes();
   void read_heads();
   void read_biases();

@@ -121,6 +121,11 @@ TEST(Gguf, NamesAreThoseOfHuggingFace) {
   EXPECT_EQ(name("blk.4.ssm_dt.bias", "nemotron_h"), "backbone.layers.4.mixer.dt_bias");
   EXPECT_EQ(name("blk.4.ffn_gate_exps.weight", "granitehybrid"),
             "model.layers.4.block_sparse_moe.@.gate_proj.weight");
+  EXPECT_EQ(name("per_layer_token_embd.weight", "gemma4"), "model.embed_tokens_per_layer.weight");
+  EXPECT_EQ(name("blk.4.layer_output_scale.weight", "gemma4"), "model.layers.4.layer_scalar");
+  EXPECT_EQ(name("blk.4.ffn_gate_inp.scale", "gemma4"), "model.layers.4.router.scale");
+  EXPECT_EQ(name("blk.4.ffn_gate_inp.weight", "gemma4"), "model.layers.4.router.proj.weight");
+  EXPECT_EQ(name("blk.4.ffn_gate_up_exps.weight", "gemma4"), "model.layers.4.experts.@.&.weight");
   for (const char* unknown : {"blk.0.attn_rel_b.weight", "x", "blk.", "blk.3"}) {
     EXPECT_EQ(name(unknown), unknown);
   }
@@ -194,6 +199,39 @@ TEST(Gguf, ValueHeadsAreSortedBack) {
     EXPECT_NE(wrong.error().message.find("key heads of 1"), std::string::npos)
         << wrong.error().message;
   }
+}
+
+// The rows of each expert's gate, then of its up; a row is a block of Q4_K.
+TEST(Gguf, GateAndUpOfExpertsAreTakenApart) {
+  constexpr uint64_t kRowBytes = 144;
+  test::TemporaryFolder folder;
+  Gguf file;
+  file.begin(1, 1).pair("general.architecture", "gemma4");
+  file.tensor("blk.0.ffn_gate_up_exps.weight", {256, 4, 2}, 12, 0).data(0);
+  for (uint8_t row = 0; row < 8; ++row) {
+    for (uint64_t i = 0; i < kRowBytes; ++i) file.number(row);
+  }
+  auto opened = GgufFile::open(folder.write("x.gguf", file.bytes()));
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  uint8_t first_row = 0;
+  for (const char* name : {"0.gate_proj", "0.up_proj", "1.gate_proj", "1.up_proj"}) {
+    const TensorInfo* part = opened->find(fmt::format("model.layers.0.experts.{}.weight", name));
+    ASSERT_NE(part, nullptr) << name;
+    EXPECT_EQ(part->shape, (std::vector<int64_t>{2, 256}));
+    std::vector<uint8_t> rows(2 * kRowBytes, first_row), read(2 * kRowBytes);
+    std::ranges::fill(rows.begin() + kRowBytes, rows.end(), first_row + 1);
+    EXPECT_TRUE(opened->read(*part, 0, std::as_writable_bytes(std::span(read))));
+    EXPECT_EQ(read, rows) << name;
+    first_row += 2;
+  }
+  Gguf odd;
+  odd.begin(1, 1).pair("general.architecture", "gemma4");
+  odd.tensor("blk.0.ffn_gate_up_exps.weight", {256, 3, 2}, 12, 0).data(6 * kRowBytes);
+  auto refused = GgufFile::open(folder.write("odd.gguf", odd.bytes()));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("has 3 rows, which are not gate's and up's"),
+            std::string::npos)
+      << refused.error().message;
 }
 
 // Qwen's layers for prediction follow the others.
