@@ -115,6 +115,7 @@ CASES = {
         }
     },
     "minimax-m3": {"swiglu_limit": 7.0},
+    "granite-moe": {},
 }
 # What the converter wants of a config besides.
 WANTED = {

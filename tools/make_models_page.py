@@ -28,7 +28,7 @@ A GGUF file, local or on a hub (`OWNER/NAME:Q4_K_M`, [INSTALL.md](INSTALL.md)), 
 llama.cpp's `general.architecture` is one of these: `bailingmoe2` (Ling 2.0), `bailingmoe3` (Ling \
 3.0), `deepseek2` (V3 and models with its layers: Kimi K2, Moonlight, GLM-4.7-Flash), `ernie4_5`, \
 `ernie4_5-moe`, `exaone4`, `gemma2`, `gemma3`, `gemma4`, `glm4`, `glm4moe`, `gpt-oss`, `granite`, \
-`granitehybrid`, `hunyuan-dense`, `hunyuan-moe`, `kimi-linear`, `lfm2`, `lfm2moe`, \
+`granitehybrid`, `granitemoe`, `hunyuan-dense`, `hunyuan-moe`, `kimi-linear`, `lfm2`, `lfm2moe`, \
 `llama` (also Mistral and Mixtral), `llama4`, `minimax-m2`, `minimax-m3`, `mistral3`, `mistral4`, \
 `nemotron_h`, `nemotron_h_moe`, `olmo2` (also Olmo 3), `phi3`, `qwen2`, `qwen3`, `qwen35` and \
 `qwen35moe` (also Qwen3.6), `qwen3moe`, `qwen3next`, `seed_oss` and `smollm3`. For any other, the \

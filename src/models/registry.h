@@ -60,6 +60,7 @@ LoadFamily load_glm_moe_dsa;
 LoadFamily load_gpt_oss;
 LoadFamily load_granite;
 LoadFamily load_granite_hybrid;
+LoadFamily load_granite_moe;
 LoadFamily load_hunyuan_dense;
 LoadFamily load_hunyuan_moe;
 LoadFamily load_kimi_linear;

@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, GgufModels, testing::ValuesIn(gguf_golde
 
 // Of every kind of matrix that has whole blocks: experts with gate and up in one among them.
 TEST(GgufBlocks, AreWhatTheyStandForAndStayPacked) {
-  for (const char* name : {"gemma4", "gemma4-moe", "mistral4"}) {
+  for (const char* name : {"gemma4", "gemma4-moe", "mistral4", "granite-moe"}) {
     GgufGolden golden = gguf_golden(name);
     std::vector<TestTensor> packed;
     for (TestTensor& tensor : golden.tensors) packed.push_back(in_q8_0(tensor));
@@ -73,6 +73,26 @@ TEST(GgufMetadata, MayStateTheScaleOfMistral4sQueries) {
   constexpr double kBeta = 0.6;
   golden.pairs["mistral4.attention.temperature_scale"] = kBeta;
   golden.original.config["rope_parameters"]["llama_4_scaling_beta"] = kBeta;
+  TemporaryFolder folder;
+  std::string file = folder.write("model.gguf", gguf_file(golden.pairs, golden.tensors));
+  golden.original.save(folder);
+  EXPECT_TRUE(same_bits(logits_at(file), logits_at(folder.path())));
+}
+
+// Of Granite 4's without Mamba: sizes of what it lacks, and the width of its blocks as that of a
+// shared expert.
+TEST(GgufMetadata, OfGraniteMayDescribeMamba) {
+  GgufGolden golden = gguf_golden("granite");
+  Json width = golden.pairs["granite.feed_forward_length"];
+  golden.pairs.update({{"granite.ssm.conv_kernel", 4},
+                       {"granite.ssm.state_size", 128},
+                       {"granite.ssm.group_count", 1},
+                       {"granite.ssm.time_step_rank", 8},
+                       {"granite.ssm.inner_size", 64},
+                       {"granite.expert_count", 0},
+                       {"granite.expert_used_count", 0},
+                       {"granite.expert_shared_feed_forward_length", width},
+                       {"granite.feed_forward_length", 7}});
   TemporaryFolder folder;
   std::string file = folder.write("model.gguf", gguf_file(golden.pairs, golden.tensors));
   golden.original.save(folder);

@@ -417,6 +417,23 @@ GROWN_CASES = [
         ),
     ),
     grown(
+        "granite-moe",
+        "the same factors, experts by softmax, a shared one",
+        231,
+        small(
+            "GraniteMoeSharedForCausalLM",
+            "granitemoeshared",
+            attention_multiplier=0.2,
+            residual_multiplier=0.6,
+            embedding_multiplier=3.0,
+            logits_scaling=0.5,
+            intermediate_size=10,
+            shared_intermediate_size=14,
+            num_local_experts=5,
+            num_experts_per_tok=2,
+        ),
+    ),
+    grown(
         "ernie4-5-moe",
         "a dense layer first, experts by softmax and bias, two shared ones",
         219,

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/signed.h"
-#include "models/config/router.h"
+#include "models/families/granite.h"
 #include "models/hybrid.h"
 #include "models/registry.h"
 
@@ -45,31 +45,12 @@ Mamba2Config read_mamba(const ConfigFile& config, const DecoderConfig& decoder) 
   return c;
 }
 
-void read_blocks(const ConfigFile& config, const Builder& b, HybridConfig& c) {
-  SparseConfig& sparse = c.sparse;
-  sparse.moe_scope = "";
+void read_blocks(const ConfigFile& config, const Builder& b, SparseConfig& sparse) {
   sparse.dense_scope = "shared_mlp";
-  sparse.names = {.down = "output_linear", .gate_up = "input_linear"};
-  // GGUF files have the two halves of input_linear.
-  if ((b / "model" / "layers" / 0 / "shared_mlp" / "gate_proj").has("weight")) {
-    sparse.names.gate_up = "";
-  }
+  sparse.names = granite_block_names(b);
   sparse.intermediate = config.integer_or("shared_intermediate_size", 1024, 1, kWidthMax);
-  bool experts = !config.holds("num_local_experts", {0});
-  sparse.moe_layers = filled(sparse.decoder.layers, experts);
-  int64_t intermediate = config.integer_or("intermediate_size", 11008, 1, kWidthMax);
-  if (!experts) return config.ignore({"num_local_experts", "num_experts_per_tok"});
-  MoeConfig& moe = sparse.moe;
-  moe = read_moe(config, sparse.decoder.hidden,
-                 {.router = {.experts = 8, .top_k = 2},
-                  .intermediate = ExpertWidth::fixed(intermediate),
-                  .shared_intermediate = ExpertWidth::fixed(sparse.intermediate)});
-  moe.shared_names = sparse.names;
-  moe.shared_name = sparse.dense_scope;
-  moe.router_name = "block_sparse_moe.router.layer";
-  moe.experts_name = "block_sparse_moe";
-  moe.gate_up_stack = "input_linear.weight";
-  moe.down_stack = "output_linear.weight";
+  if (!config.holds("num_local_experts", {0})) return read_granite_experts(config, sparse);
+  config.ignore({"num_local_experts", "num_experts_per_tok", "intermediate_size"});
 }
 
 }  // namespace
@@ -108,7 +89,7 @@ Result<std::unique_ptr<Model>> load_granite_hybrid(const ConfigFile& config, Bui
       c.attention_layers[i] = attends;
     }
   }
-  read_blocks(config, b, c);
+  read_blocks(config, b, c.sparse);
   config.only("normalization_function", {"rmsnorm"});
   return make_hybrid(config, b, c);
 }

@@ -56,6 +56,11 @@ constexpr std::array kGlm4Names = {
 };
 constexpr std::array kPhi3Names = {GgufName{"ffn_up", "mlp.gate_up_proj"}};
 constexpr std::array kGptOssNames = {GgufName{"ffn_gate_inp", "mlp.router"}};
+constexpr std::array kGraniteMoeNames = {
+    GgufName{"ffn_gate_shexp", "shared_mlp.gate_proj"},
+    GgufName{"ffn_up_shexp", "shared_mlp.up_proj"},
+    GgufName{"ffn_down_shexp", "shared_mlp.output_linear"},
+};
 constexpr std::array kMinimaxNames = {
     GgufName{"exp_probs_b", "block_sparse_moe.e_score_correction_bias", true},
 };
@@ -145,6 +150,12 @@ constexpr std::array kGraniteKeys = {
     GgufKey{"residual_scale", "residual_multiplier"},
     GgufKey{"logit_scale", "logits_scaling"},
 };
+constexpr std::array kGraniteMoeKeys =
+    joined(kGraniteKeys, std::to_array<GgufKey>({
+                             {"expert_count", "num_local_experts"},
+                             {"expert_used_count", "num_experts_per_tok"},
+                             {"expert_shared_feed_forward_length", "shared_intermediate_size"},
+                         }));
 constexpr std::array kGptOssKeys = {
     GgufKey{"expert_count", "num_local_experts"},
     GgufKey{"expert_used_count", "num_experts_per_tok"},
@@ -310,6 +321,18 @@ void read_mistral4(GgufConfig& c) {
   expect_gating(c, 1, "softmax");
 }
 
+// Granite 4's models without Mamba are of this architecture and state its sizes. Their dense blocks
+// are what is a shared expert elsewhere.
+void read_granite(GgufConfig& c) {
+  for (std::string_view of_mamba : {"ssm.conv_kernel", "ssm.state_size", "ssm.group_count",
+                                    "ssm.time_step_rank", "ssm.inner_size"}) {
+    c.ignore(of_mamba);
+  }
+  c.ignore("expert_used_count");  // of dense files
+  int64_t width = c.integer("expert_shared_feed_forward_length", 0);
+  if (width > 0 && c.integer("expert_count", 0) == 0) c.set("intermediate_size", width);
+}
+
 void read_ernie_moe(GgufConfig& c) {
   c.ignore("expert_shared_feed_forward_length");
 }
@@ -447,7 +470,8 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{.name = "granite",
                      .family = "GraniteForCausalLM",
                      .interleaved = true,
-                     .keys = kGraniteKeys},
+                     .keys = kGraniteKeys,
+                     .rest = read_granite},
     GgufArchitecture{.name = "granitehybrid",
                      .family = "GraniteMoeHybridForCausalLM",
                      .sparse_family = "GraniteMoeHybridForCausalLM",
@@ -458,6 +482,14 @@ constexpr std::array kArchitectures = {
                      .bias_key = "",
                      .recurrence = "mamba",
                      .rest = read_granite_hybrid},
+    GgufArchitecture{.name = "granitemoe",
+                     .family = "GraniteMoeSharedForCausalLM",
+                     .sparse_family = "GraniteMoeSharedForCausalLM",
+                     .interleaved = true,
+                     .names = kGraniteMoeNames,
+                     .keys = kGraniteMoeKeys,
+                     .experts = kGraniteExperts,
+                     .rest = read_granite},
     GgufArchitecture{.name = "hunyuan-dense",
                      .family = "HunYuanDenseV1ForCausalLM",
                      .names = kHunyuanNames,
