@@ -170,6 +170,23 @@ TEST(GgufMetadata, IsCheckedAsStrictlyAsAConfig) {
   expect_error([](Json& p) { p["qwen2.feed_forward_length"] = {1, 2}; },
                "qwen2.feed_forward_length differs between layers");
   expect_error([](Json& p) { p["qwen2.rope.scaling.type"] = "spiral"; }, "\"spiral\"");
+  expect_error([](Json& p) { p["qwen2.attention.head_count_kv"] = INT64_MIN; },
+               "qwen2.attention.head_count_kv is -9223372036854775808; the limit is 1073741824");
+  expect_error([](Json& p) { p["qwen2.attention.value_length"] = 9; },
+               "qwen2.attention.value_length is 9 and key_length 8");
+  expect_error([](Json& p) { p["qwen2.attention.head_count_kv"] = {2, 0}; },
+               "qwen2.attention.head_count_kv is 0 in some of 2 layers");
+  expect_error(
+      [](Json& p) {
+        p["qwen2.rope.scaling.type"] = "yarn";
+        p["qwen2.rope.scaling.yarn_ext_factor"] = 0.5;
+      },
+      "qwen2.rope.scaling.yarn_ext_factor is 0.5; supported: 1");
+  for (const char* key : {"embedding_length", "attention.head_count", "context_length",
+                          "attention.layer_norm_rms_epsilon"}) {
+    std::string name = fmt::format("qwen2.{}", key);
+    expect_error([&](Json& p) { p.erase(name); }, name + " is missing");
+  }
   expect_error([](Json& p) { p["general.architecture"] = "mamba"; },
                "general.architecture \"mamba\" is not supported; supported: bailingmoe2, ");
 }

@@ -18,7 +18,7 @@
 namespace banyan::test {
 namespace {
 
-enum Type : uint32_t { kI32 = 5, kF32 = 6, kBool = 7, kString = 8, kArray = 9 };
+enum Type : uint32_t { kI32 = 5, kF32 = 6, kBool = 7, kString = 8, kArray = 9, kI64 = 11 };
 
 uint32_t tensor_type_of(std::string_view dtype) {
   if (dtype == "F32") return 0;
@@ -31,7 +31,8 @@ uint32_t tensor_type_of(std::string_view dtype) {
 uint32_t type_of(const Json& value) {
   if (value.is_string()) return kString;
   if (value.is_boolean()) return kBool;
-  return value.is_number_float() ? kF32 : kI32;
+  if (value.is_number_float()) return kF32;
+  return value == value.get<int32_t>() ? kI32 : kI64;
 }
 
 std::string replaced(std::string text, std::string_view part, const std::string& by) {
@@ -313,6 +314,7 @@ GgufBytes& GgufBytes::value(const Json& value) {
   if (value.is_string()) return text(value.get_ref<const std::string&>());
   if (value.is_boolean()) return number<uint8_t>(value.get<bool>());
   if (value.is_number_float()) return number(value.get<float>());
+  if (type_of(value) == kI64) return number(value.get<int64_t>());
   return number(value.get<int32_t>());
 }
 

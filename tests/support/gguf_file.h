@@ -29,7 +29,7 @@ class GgufBytes {
     return pair(key, std::string_view(value));
   }
   GgufBytes& pair(std::string_view key, uint32_t value);
-  // An integer as i32, a number as f32, a list by its first value.
+  // An integer as i32 or, if it needs that, i64; a number as f32; a list by its first value.
   GgufBytes& pair(std::string_view key, const Json& value);
   // Dimensions with the fastest first.
   GgufBytes& tensor(std::string_view name, const std::vector<uint64_t>& dimensions, uint32_t type,

@@ -112,7 +112,7 @@ bool GgufConfig::has(std::string_view key) {
 int64_t GgufConfig::integer(std::string_view key, int64_t fallback) {
   ignore(key);
   auto value = take(file_.pairs().integer(prefix_ + std::string(key)));
-  return value ? value->value_or(fallback) : fallback;
+  return bounded(key, value ? value->value_or(fallback) : fallback);
 }
 
 double GgufConfig::number(std::string_view key, double fallback) {
@@ -129,7 +129,19 @@ bool GgufConfig::flag(std::string_view key, bool fallback) {
 
 std::vector<int64_t> GgufConfig::integers(std::string_view key) {
   ignore(key);
-  return take(file_.pairs().integers(prefix_ + std::string(key))).value_or(std::vector<int64_t>());
+  auto values =
+      take(file_.pairs().integers(prefix_ + std::string(key))).value_or(std::vector<int64_t>());
+  for (int64_t& value : values) value = bounded(key, value);
+  return values;
+}
+
+// So that sums and products of two values do not overflow.
+int64_t GgufConfig::bounded(std::string_view key, int64_t value) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  if (value >= -kMost && value <= kMost) return value;
+  fail(corrupt("{}: {}{} is {}; the limit is {}", file_.pairs().path(), prefix_, key, value, kMost)
+           .error());
+  return 1;
 }
 
 std::vector<double> GgufConfig::numbers(std::string_view key) {
@@ -138,9 +150,8 @@ std::vector<double> GgufConfig::numbers(std::string_view key) {
 }
 
 int64_t GgufConfig::required(std::string_view key) {
-  constexpr int64_t kMost = int64_t{1} << 40;
   int64_t value = of_all_layers(key);
-  if (value > 0 && value <= kMost) return value;
+  if (value > 0) return value;
   fail(corrupt("{}: {}{} is {}", file_.pairs().path(), prefix_, key,
                has(key) ? std::to_string(value) : "missing")
            .error());

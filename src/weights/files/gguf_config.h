@@ -28,7 +28,7 @@ class GgufConfig {
 
   Result<Json> make();
 
-  // These read the metadata and mark keys as read.
+  // These read the metadata and mark keys as read. An integer beyond 2^30 is an error.
   bool has(std::string_view key);
   int64_t integer(std::string_view key, int64_t fallback);
   double number(std::string_view key, double fallback);
@@ -62,6 +62,7 @@ class GgufConfig {
   template <class T>
   std::optional<T> take(Result<T> result);
   void fail(const Error& error);
+  int64_t bounded(std::string_view key, int64_t value);
   void read_sizes();
   void read_heads();
   void read_biases();
