@@ -41,6 +41,15 @@ from safetensors.torch import load_file, save_file
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / "tests" / "golden" / "models"
+YARN = {
+    "rope_scaling": {
+        "type": "yarn",
+        "factor": 4.0,
+        "mscale": 1.3,
+        "mscale_all_dim": 1.3,
+        "original_max_position_embeddings": 64,
+    }
+}
 # What changes in config.json before: values that a GGUF file cannot have.
 CASES = {
     "llama31-gqa": {},
@@ -69,15 +78,7 @@ CASES = {
     "glm4-moe": {},
     "minimax-m2": {},
     "ministral3": {},
-    "deepseek-v3": {
-        "rope_scaling": {
-            "type": "yarn",
-            "factor": 4.0,
-            "mscale": 1.3,
-            "mscale_all_dim": 1.3,
-            "original_max_position_embeddings": 64,
-        }
-    },
+    "deepseek-v3": YARN,
     "glm4-moe-lite": {},
     "lfm2-moe": {"routed_scaling_factor": 1.0},
     "ling2": {},
@@ -116,6 +117,8 @@ CASES = {
     },
     "minimax-m3": {"swiglu_limit": 7.0},
     "granite-moe": {},
+    "deepseek-v32": YARN,
+    "glm-moe-dsa": {},
 }
 # What the converter wants of a config besides.
 WANTED = {

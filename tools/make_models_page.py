@@ -26,13 +26,13 @@ where the table says so.
 
 A GGUF file, local or on a hub (`OWNER/NAME:Q4_K_M`, [INSTALL.md](INSTALL.md)), is supported if \
 llama.cpp's `general.architecture` is one of these: `bailingmoe2` (Ling 2.0), `bailingmoe3` (Ling \
-3.0), `deepseek2` (V3 and models with its layers: Kimi K2, Moonlight, GLM-4.7-Flash), `ernie4_5`, \
-`ernie4_5-moe`, `exaone4`, `gemma2`, `gemma3`, `gemma4`, `glm4`, `glm4moe`, `gpt-oss`, `granite`, \
-`granitehybrid`, `granitemoe`, `hunyuan-dense`, `hunyuan-moe`, `kimi-linear`, `lfm2`, `lfm2moe`, \
-`llama` (also Mistral and Mixtral), `llama4`, `minimax-m2`, `minimax-m3`, `mistral3`, `mistral4`, \
-`nemotron_h`, `nemotron_h_moe`, `olmo2` (also Olmo 3), `phi3`, `qwen2`, `qwen3`, `qwen35` and \
-`qwen35moe` (also Qwen3.6), `qwen3moe`, `qwen3next`, `seed_oss` and `smollm3`. For any other, the \
-error shows this list.
+3.0), `deepseek2` (V3 and models with its layers: Kimi K2, Moonlight, GLM-4.7-Flash), \
+`deepseek32`, `ernie4_5`, `ernie4_5-moe`, `exaone4`, `gemma2`, `gemma3`, `gemma4`, `glm-dsa` \
+(GLM-5), `glm4`, `glm4moe`, `gpt-oss`, `granite`, `granitehybrid`, `granitemoe`, `hunyuan-dense`, \
+`hunyuan-moe`, `kimi-linear`, `lfm2`, `lfm2moe`, `llama` (also Mistral and Mixtral), `llama4`, \
+`minimax-m2`, `minimax-m3`, `mistral3`, `mistral4`, `nemotron_h`, `nemotron_h_moe`, `olmo2` (also \
+Olmo 3), `phi3`, `qwen2`, `qwen3`, `qwen35` and `qwen35moe` (also Qwen3.6), `qwen3moe`, \
+`qwen3next`, `seed_oss` and `smollm3`. For any other, the error shows this list.
 
 Its tensors may be F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, \
 IQ4_NL, IQ4_XS or MXFP4. All stay packed in memory, unless `--quantization` or `--dtype` requests \

@@ -15,7 +15,10 @@
 namespace banyan::test {
 namespace {
 
-const std::vector<TokenId> kPrompt = {1, 2, 3, 50, 7, 8, 9, 10, 11, 60, 4, 5, 30, 31, 32, 33};
+// Longer than windows, and than what an index chooses.
+const std::vector<TokenId> kPrompt = {1,  2,  3,  50, 7,  8,  9,  10, 11, 60, 4,  5,  30, 31,
+                                      32, 33, 12, 70, 13, 71, 14, 72, 15, 73, 16, 74, 17, 75,
+                                      18, 76, 19, 77, 20, 78, 21, 79, 22, 80, 23, 81};
 
 std::vector<float> logits_at(const std::string& path, const char* dtype = "f32") {
   auto runner =
@@ -240,6 +243,11 @@ TEST(GgufMetadata, OfChosenExpertsAndKeysIsChecked) {
   wrong("minimax-m3", "minimax-m3.expert_gating_func", 1,
         "expert_gating_func is 1; supported: 2 (sigmoid)");
   wrong("minimax-m3", "minimax-m3.expert_weights_norm", false, "expert_weights_norm is false");
+  wrong("deepseek-v32", "deepseek32.attention.indexer.top_k", 0, "indexer.top_k is 0");
+  wrong("glm-moe-dsa", "glm-dsa.attention.indexer.types", {true, false},
+        "attention.indexer.types has 2 entries for 4 layers");
+  wrong("glm-moe-dsa", "glm-dsa.attention.indexer.types", {false, true, true, false},
+        "the first layer has no index to share");
   wrong("minimax-m3", "minimax-m3.attention.indexer.block_size", 0, "indexer.block_size is 0");
 }
 

@@ -111,6 +111,10 @@ constexpr std::array kDeepseekNames = {
     GgufName{"attn_kv_b", "self_attn.kv_b_proj"},
     GgufName{"attn_k_b", "self_attn.k_b_proj"},
     GgufName{"attn_v_b", "self_attn.v_b_proj"},
+    GgufName{"indexer.k_norm", "self_attn.indexer.k_norm"},
+    GgufName{"indexer.attn_k", "self_attn.indexer.wk"},
+    GgufName{"indexer.attn_q_b", "self_attn.indexer.wq_b"},
+    GgufName{"indexer.proj", "self_attn.indexer.weights_proj"},
 };
 constexpr std::array kLfm2Names = {
     GgufName{"token_embd_norm", "model.embedding_norm"},
@@ -311,8 +315,25 @@ void read_deepseek2(GgufConfig& c) {
   int64_t dense = c.integer("leading_dense_block_count", 0);
   bool biased = c.stores(fmt::format("model.layers.{}.mlp.gate.e_score_correction_bias", dense));
   c.expect(biased || c.has("expert_gating_func"),
-           "deepseek2 whose experts are chosen by softmax (V2) is not supported");
+           "experts that are chosen by softmax (DeepSeek-V2) are not supported");
   expect_sigmoid(c);
+}
+
+// In some files layers use what an earlier one has chosen.
+void read_token_index(GgufConfig& c) {
+  read_deepseek2(c);
+  c.set("index_n_heads", c.required("attention.indexer.head_count"));
+  c.set("index_head_dim", c.required("attention.indexer.key_length"));
+  c.set("index_topk", c.required("attention.indexer.top_k"));
+  constexpr std::string_view kTypes = "attention.indexer.types";
+  std::vector<int64_t> full = c.integers(kTypes);
+  if (full.empty()) return;
+  c.expect(std::ssize(full) >= c.layers(), "{}: {} has {} entries for {} layers",
+           c.file().pairs().path(), kTypes, full.size(), c.layers());
+  full.resize(as_size(c.layers()));
+  Json types = Json::array();
+  for (int64_t chooses : full) types.push_back(chooses != 0 ? "full" : "shared");
+  c.set("indexer_types", types);
 }
 
 void read_mistral4(GgufConfig& c) {
@@ -423,6 +444,14 @@ constexpr std::array kArchitectures = {
                      .bias_key = "",
                      .latent = true,
                      .rest = read_deepseek2},
+    GgufArchitecture{.name = "deepseek32",
+                     .family = "DeepseekV32ForCausalLM",
+                     .sparse_family = "DeepseekV32ForCausalLM",
+                     .names = kDeepseekNames,
+                     .keys = kDeepseekKeys,
+                     .bias_key = "",
+                     .latent = true,
+                     .rest = read_token_index},
     GgufArchitecture{.name = "ernie4_5", .family = "Ernie4_5ForCausalLM", .bias_key = "use_bias"},
     GgufArchitecture{.name = "ernie4_5-moe",
                      .family = "Ernie4_5_MoeForCausalLM",
@@ -455,6 +484,14 @@ constexpr std::array kArchitectures = {
                      .keys = kGemma4Keys,
                      .experts = kGemma4Experts,
                      .rest = read_gemma4},
+    GgufArchitecture{.name = "glm-dsa",
+                     .family = "GlmMoeDsaForCausalLM",
+                     .sparse_family = "GlmMoeDsaForCausalLM",
+                     .names = kDeepseekNames,
+                     .keys = kDeepseekKeys,
+                     .bias_key = "",
+                     .latent = true,
+                     .rest = read_token_index},
     GgufArchitecture{.name = "glm4", .family = "Glm4ForCausalLM", .names = kGlm4Names},
     GgufArchitecture{.name = "glm4moe",
                      .family = "Glm4MoeForCausalLM",

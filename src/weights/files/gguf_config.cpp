@@ -259,7 +259,7 @@ void GgufConfig::read_rope() {
   if (llama3["factor"] != 1.0) set("rope_scaling", llama3);
 }
 
-// DeepSeek's converter stores a tenth of mscale.
+// The converter of DeepSeek's layers stores a tenth of mscale.
 void GgufConfig::read_yarn(Json& rope) {
   struct Factor {
     std::string_view theirs, ours;
@@ -278,7 +278,9 @@ void GgufConfig::read_yarn(Json& rope) {
   rope["original_max_position_embeddings"] =
       integer("rope.scaling.original_context_length", required("context_length"));
   if (double log = number("rope.scaling.yarn_log_multiplier", 0); log != 0) {
-    double scale = prefix_ == "deepseek2." || prefix_ == "mistral4." ? 10 * log : log;
+    constexpr auto kTenths =
+        std::to_array<std::string_view>({"deepseek2.", "deepseek32.", "glm-dsa.", "mistral4."});
+    double scale = std::ranges::count(kTenths, prefix_) > 0 ? 10 * log : log;
     rope["mscale"] = rope["mscale_all_dim"] = scale;
   }
   if (has("attention.temperature_scale")) {
