@@ -9,6 +9,7 @@
 #include "base/signed.h"
 #include "weights/files/gguf_config.h"
 #include "weights/files/gguf_gemma.h"
+#include "weights/files/gguf_latent.h"
 #include "weights/files/gguf_recurrent.h"
 
 namespace banyan {
@@ -102,20 +103,6 @@ constexpr std::array kErnieMoeNames = {
     GgufName{"exp_probs_b", "mlp.moe_statics.e_score_correction_bias", true},
 };
 
-constexpr std::array kDeepseekNames = {
-    GgufName{"attn_q_a", "self_attn.q_a_proj"},
-    GgufName{"attn_q_a_norm", "self_attn.q_a_layernorm"},
-    GgufName{"attn_q_b", "self_attn.q_b_proj"},
-    GgufName{"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
-    GgufName{"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
-    GgufName{"attn_kv_b", "self_attn.kv_b_proj"},
-    GgufName{"attn_k_b", "self_attn.k_b_proj"},
-    GgufName{"attn_v_b", "self_attn.v_b_proj"},
-    GgufName{"indexer.k_norm", "self_attn.indexer.k_norm"},
-    GgufName{"indexer.attn_k", "self_attn.indexer.wk"},
-    GgufName{"indexer.attn_q_b", "self_attn.indexer.wq_b"},
-    GgufName{"indexer.proj", "self_attn.indexer.weights_proj"},
-};
 constexpr std::array kLfm2Names = {
     GgufName{"token_embd_norm", "model.embedding_norm"},
     GgufName{"attn_norm", "operator_norm"},
@@ -173,12 +160,6 @@ constexpr std::array kErnieMoeKeys = {
     GgufKey{"leading_dense_block_count", "moe_layer_start_index"},
     GgufKey{"interleave_moe_layer_step", "moe_layer_interval"},
 };
-constexpr std::array kDeepseekKeys =
-    joined(kGroupedExpertKeys, std::to_array<GgufKey>({
-                                   {"expert_count", "n_routed_experts"},
-                                   {"expert_shared_count", "n_shared_experts"},
-                                   {"leading_dense_block_count", "first_k_dense_replace"},
-                               }));
 constexpr std::array kLfm2Keys = {GgufKey{"shortconv.l_cache", "conv_L_cache"}};
 constexpr std::array kLfm2MoeKeys =
     joined(kLfm2Keys, std::to_array<GgufKey>({
@@ -232,14 +213,8 @@ void read_qwen3_moe(GgufConfig& c) {
   c.set("norm_topk_prob", true);
 }
 
-void expect_gating(GgufConfig& c, int64_t number, std::string_view name) {
-  int64_t function = c.integer("expert_gating_func", number);
-  c.expect(function == number, "expert_gating_func is {}; supported: {} ({})", function, number,
-           name);
-}
-
 void expect_sigmoid(GgufConfig& c) {
-  expect_gating(c, 2, "sigmoid");
+  c.expect_gating(2, "sigmoid");
 }
 
 void read_minimax(GgufConfig& c) {
@@ -281,65 +256,6 @@ void read_glm4_moe(GgufConfig& c) {
   expect_sigmoid(c);
   c.set("use_qk_norm", c.stores("model.layers.0.self_attn.q_norm.weight"));
   c.set("num_nextn_predict_layers", c.integer("nextn_predict_layers", 0));
-}
-
-// Latents are cached as one key head, which key_length then describes; in older files it describes
-// the heads themselves.
-void read_latent_attention(GgufConfig& c) {
-  int64_t rope = c.integer("rope.dimension_count", 0);
-  int64_t key = c.integer("attention.key_length", 0);
-  int64_t value = c.integer("attention.value_length", 0);
-  c.set("qk_rope_head_dim", rope);
-  c.set("qk_nope_head_dim", c.integer("attention.key_length_mla", key) - rope);
-  c.set("v_head_dim", c.integer("attention.value_length_mla", value));
-  c.copy("attention.kv_lora_rank", "kv_lora_rank");
-  c.copy("attention.q_lora_rank", "q_lora_rank");
-  c.ignore("attention.head_count_kv");
-}
-
-// llama.cpp's defaults for absent values, which differ from config.json's.
-void read_grouped_experts(GgufConfig& c) {
-  if (!c.has("expert_group_count")) c.set("n_group", 1);
-  if (!c.has("expert_group_used_count")) c.set("topk_group", 1);
-  if (!c.has("expert_shared_count")) c.set("n_shared_experts", 0);
-  if (!c.has("expert_weights_norm")) c.set("norm_topk_prob", false);
-  if (!c.has("expert_weights_scale")) c.set("routed_scaling_factor", 1);
-  if (!c.has("leading_dense_block_count")) c.set("first_k_dense_replace", 0);
-}
-
-void read_deepseek2(GgufConfig& c) {
-  read_latent_attention(c);
-  c.copy("nextn_predict_layers", "num_nextn_predict_layers");
-  read_grouped_experts(c);
-  // Files that do not name the function use softmax, or sigmoid if they have its bias.
-  int64_t dense = c.integer("leading_dense_block_count", 0);
-  bool biased = c.stores(fmt::format("model.layers.{}.mlp.gate.e_score_correction_bias", dense));
-  c.expect(biased || c.has("expert_gating_func"),
-           "experts that are chosen by softmax (DeepSeek-V2) are not supported");
-  expect_sigmoid(c);
-}
-
-// In some files layers use what an earlier one has chosen.
-void read_token_index(GgufConfig& c) {
-  read_deepseek2(c);
-  c.set("index_n_heads", c.required("attention.indexer.head_count"));
-  c.set("index_head_dim", c.required("attention.indexer.key_length"));
-  c.set("index_topk", c.required("attention.indexer.top_k"));
-  constexpr std::string_view kTypes = "attention.indexer.types";
-  std::vector<int64_t> full = c.integers(kTypes);
-  if (full.empty()) return;
-  c.expect(std::ssize(full) >= c.layers(), "{}: {} has {} entries for {} layers",
-           c.file().pairs().path(), kTypes, full.size(), c.layers());
-  full.resize(as_size(c.layers()));
-  Json types = Json::array();
-  for (int64_t chooses : full) types.push_back(chooses != 0 ? "full" : "shared");
-  c.set("indexer_types", types);
-}
-
-void read_mistral4(GgufConfig& c) {
-  read_latent_attention(c);
-  read_grouped_experts(c);
-  expect_gating(c, 1, "softmax");
 }
 
 // Granite 4's models without Mamba are of this architecture and state its sizes. Their dense blocks

@@ -306,6 +306,12 @@ void GgufConfig::set_window() {
   set("layer_types", types);
 }
 
+void GgufConfig::expect_gating(int64_t number, std::string_view name) {
+  int64_t function = integer("expert_gating_func", number);
+  expect(function == number, "{}: {}expert_gating_func is {}; supported: {} ({})",
+         file_.pairs().path(), prefix_, function, number, name);
+}
+
 // Unread keys keep their own names, so that the loader warns of unknown ones.
 void GgufConfig::keep_unread() {
   for (std::string_view without : kWithoutEffect) ignore(without);

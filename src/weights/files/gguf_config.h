@@ -54,6 +54,8 @@ class GgufConfig {
   void expect(bool holds, fmt::format_string<Args...> format, Args&&... args) {
     if (!holds) fail(unsupported(format, std::forward<Args>(args)...).error());
   }
+  // An error unless experts are chosen by this function, or the file does not say.
+  void expect_gating(int64_t number, std::string_view name);
   // Sets the attention window; null if the file has none. "layer_types" lists the sliding layers,
   // if the file names them.
   void set_window();
