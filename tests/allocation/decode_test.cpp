@@ -55,7 +55,7 @@ void* counted(size_t bytes, size_t alignment) {
   std::free(data);
 }
 
-namespace banyan::test {
+namespace banyan::test::decode_test {
 namespace {
 
 constexpr int kWarmSteps = 60;  // the prompts are read, and every buffer has seen its largest batch
@@ -285,4 +285,4 @@ TEST(Allocation, RestoringASnapshotTakesNoMemory) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::decode_test

@@ -9,7 +9,7 @@
 #include "client/bench_report.h"
 #include "support/servers/loopback_server.h"
 
-namespace banyan {
+namespace banyan::bench_test {
 namespace {
 
 using test::LoopbackServer;
@@ -287,4 +287,4 @@ TEST(BenchClient, NobodyThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::bench_test

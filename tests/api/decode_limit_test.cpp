@@ -6,7 +6,7 @@
 #include "api/server_fixture.h"
 #include "base/json.h"
 
-namespace banyan {
+namespace banyan::decode_limit_test {
 namespace {
 
 using test::Response;
@@ -70,4 +70,4 @@ TEST_F(DecodeLimit, IsNotMeasuredWhileRequestsRun) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::decode_limit_test

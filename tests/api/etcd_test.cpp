@@ -11,7 +11,7 @@
 #include "support/models/tiny_model.h"
 #include "support/servers/etcd_server.h"
 
-namespace banyan {
+namespace banyan::etcd_test {
 namespace {
 
 using test::EtcdServer;
@@ -91,4 +91,4 @@ TEST(EtcdConfig, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::etcd_test

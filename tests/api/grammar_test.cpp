@@ -5,7 +5,7 @@
 #include "api/server_fixture.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::grammar_test {
 namespace {
 
 using test::Client;
@@ -137,4 +137,4 @@ TEST_F(Grammars, OneRequestMayAskForMany) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::grammar_test

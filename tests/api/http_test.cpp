@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "server/error.h"
 
-namespace banyan {
+namespace banyan::http_test {
 namespace {
 
 using test::Client;
@@ -316,4 +316,4 @@ TEST_F(Http, MetricsHaveTheNamesThatDashboardsRead) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::http_test

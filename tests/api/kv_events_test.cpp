@@ -5,7 +5,7 @@
 #include "router/fleet_view.h"
 #include "support/value_or_abort.h"
 
-namespace banyan {
+namespace banyan::kv_events_test {
 namespace {
 
 using test::Client;
@@ -93,4 +93,4 @@ TEST_F(KvEventsApi, RefusesWhatItCannotTell) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::kv_events_test

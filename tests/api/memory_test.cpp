@@ -4,7 +4,7 @@
 #include "api/server_fixture.h"
 #include "support/sanitized.h"
 
-namespace banyan {
+namespace banyan::memory_test {
 namespace {
 
 using test::Client;
@@ -111,4 +111,4 @@ TEST_F(Memory, LargeBodiesLeaveNothing) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::memory_test

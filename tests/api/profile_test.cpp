@@ -7,7 +7,7 @@
 #include "api/server_fixture.h"
 #include "base/json.h"
 
-namespace banyan {
+namespace banyan::profile_test {
 namespace {
 
 using test::Response;
@@ -80,4 +80,4 @@ TEST_F(Profile, OptionsThatItLacksAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::profile_test

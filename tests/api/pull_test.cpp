@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-namespace banyan {
+namespace banyan::pull_test {
 namespace {
 
 using test::Client;
@@ -134,4 +134,4 @@ TEST_F(Pull, IsRefusedWhereNoHubIsKnown) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::pull_test

@@ -9,7 +9,7 @@
 #include "api/server_fixture.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::resume_test {
 namespace {
 
 using test::Client;
@@ -121,4 +121,4 @@ TEST_F(Resume, EveryApiGoesOnWhereItWas) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::resume_test

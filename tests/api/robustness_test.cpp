@@ -7,7 +7,7 @@
 
 #include "api/server_fixture.h"
 
-namespace banyan {
+namespace banyan::robustness_test {
 namespace {
 
 using test::Client;
@@ -412,4 +412,4 @@ TEST_F(Drain, StalledClientsDoNotHoldItUp) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::robustness_test

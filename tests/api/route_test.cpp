@@ -10,7 +10,7 @@
 #include "api/running_server.h"
 #include "support/models/tiny_model.h"
 
-namespace banyan {
+namespace banyan::route_test {
 namespace {
 
 using test::Client;
@@ -136,4 +136,4 @@ TEST_F(RouteApi, WaitsForRoomAndSaysWhenThereIsNone) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::route_test

@@ -14,7 +14,7 @@
 #include "support/servers/certificate.h"
 #include "support/servers/etcd_server.h"
 
-namespace banyan {
+namespace banyan::tls_test {
 namespace {
 
 using test::Certificate;
@@ -195,4 +195,4 @@ TEST_F(Tls, ARouterAndItsWorkers) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::tls_test

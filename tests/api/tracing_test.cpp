@@ -9,7 +9,7 @@
 #include "server/tracing/span_exporter.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::tracing_test {
 namespace {
 
 using test::attribute;
@@ -242,4 +242,4 @@ TEST_F(Exporter, ACollectorWithoutAnAnswerIsTriedAgain) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::tracing_test

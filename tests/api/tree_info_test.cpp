@@ -4,7 +4,7 @@
 #include "api/server_fixture.h"
 #include "base/json.h"
 
-namespace banyan {
+namespace banyan::tree_info_test {
 namespace {
 
 using test::Response;
@@ -50,4 +50,4 @@ TEST_F(TreeInfo, NeedsAKeyWhereOneIsSet) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::tree_info_test

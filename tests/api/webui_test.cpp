@@ -5,7 +5,7 @@
 
 #include "api/server_fixture.h"
 
-namespace banyan {
+namespace banyan::webui_test {
 namespace {
 
 using test::Response;
@@ -108,4 +108,4 @@ TEST(GzipComment, IsReadWhereThereIsOne) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::webui_test

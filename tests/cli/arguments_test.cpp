@@ -6,7 +6,7 @@
 
 #include "cli/program.h"
 
-namespace banyan {
+namespace banyan::arguments_test {
 namespace {
 
 using test::golden_model;
@@ -310,4 +310,4 @@ TEST(Arguments, OptionsOfTheCachesStorageSayWhatTheyNeed) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::arguments_test

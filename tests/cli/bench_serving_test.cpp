@@ -4,7 +4,7 @@
 #include "cli/program.h"
 #include "cli/serving_program.h"
 
-namespace banyan {
+namespace banyan::bench_serving_test {
 namespace {
 
 using test::golden_model;
@@ -89,4 +89,4 @@ TEST(BenchServing, HelpShowsExamplesAndDefaults) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::bench_serving_test

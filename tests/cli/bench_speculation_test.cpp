@@ -5,7 +5,7 @@
 
 #include "cli/program.h"
 
-namespace banyan {
+namespace banyan::bench_speculation_test {
 namespace {
 
 using test::nano_model;
@@ -110,4 +110,4 @@ TEST(BenchSpeculation, RefusesWhatItCannotMeasure) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::bench_speculation_test

@@ -5,7 +5,7 @@
 
 #include "cli/program.h"
 
-namespace banyan {
+namespace banyan::broken_models_test {
 namespace {
 
 using test::golden_model;
@@ -87,4 +87,4 @@ TEST(BrokenModels, TokenizerThatIsNotJson) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::broken_models_test

@@ -9,7 +9,7 @@
 #include "support/shared.h"
 #include "support/tier/tier_rig.h"
 
-namespace banyan {
+namespace banyan::cache_test {
 namespace {
 
 using test::ProgramResult;
@@ -68,4 +68,4 @@ TEST(CacheVerb, RefusesAnotherFolder) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::cache_test

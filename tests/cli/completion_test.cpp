@@ -7,7 +7,7 @@
 
 #include "cli/program.h"
 
-namespace banyan {
+namespace banyan::completion_test {
 namespace {
 
 using test::run_program;
@@ -86,4 +86,4 @@ TEST(Manual, TheProgramsPageListsVerbsAndAnUnknownOneIsRefused) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::completion_test

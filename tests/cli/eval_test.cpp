@@ -6,7 +6,7 @@
 #include "cli/program.h"
 #include "cli/serving_program.h"
 
-namespace banyan {
+namespace banyan::eval_test {
 namespace {
 
 using test::ProgramResult;
@@ -123,4 +123,4 @@ TEST(Eval, TakesTheOptionsOfTheDesignAndSaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::eval_test

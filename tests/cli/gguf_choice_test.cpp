@@ -5,7 +5,7 @@
 
 #include "hub/settings.h"
 
-namespace banyan {
+namespace banyan::gguf_choice_test {
 namespace {
 
 using Files = std::set<std::string>;
@@ -93,4 +93,4 @@ TEST(HubModel, MayHaveAHostAndATag) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::gguf_choice_test

@@ -12,7 +12,7 @@
 #include "support/gguf_file.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::hub_test {
 namespace {
 
 using test::HubServer;
@@ -309,4 +309,4 @@ TEST_F(Hub, AFolderOfTheOwnerKeepsItFromBeingAsked) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::hub_test

@@ -5,7 +5,7 @@
 #include "cli/program.h"
 #include "models/registry.h"
 
-namespace banyan {
+namespace banyan::models_test {
 namespace {
 
 using test::run_program;
@@ -34,4 +34,4 @@ TEST(Models, ArePrintedAsThePageHasThem) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::models_test

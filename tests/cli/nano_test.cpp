@@ -3,7 +3,7 @@
 
 #include "cli/program.h"
 
-namespace banyan {
+namespace banyan::nano_test {
 namespace {
 
 using test::ProgramResult;
@@ -56,4 +56,4 @@ TEST(Nano, SaysWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::nano_test

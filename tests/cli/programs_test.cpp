@@ -9,7 +9,7 @@
 #include "banyan/program.h"
 #include "cli/serving_program.h"
 
-namespace banyan {
+namespace banyan::programs_test {
 namespace {
 
 using test::ServingProgram;
@@ -194,4 +194,4 @@ TEST(BenchPrograms, APeerThatIsNotThereLosesNothing) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::programs_test

@@ -8,7 +8,7 @@
 #include "cli/program.h"
 #include "support/models/tiny_model.h"
 
-namespace banyan {
+namespace banyan::serve_test {
 namespace {
 
 using test::Client;
@@ -286,4 +286,4 @@ TEST(Serve, TellsWhyItCannotStart) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::serve_test

@@ -11,7 +11,7 @@
 
 #include "cli/program.h"
 
-namespace banyan {
+namespace banyan::terminal_test {
 namespace {
 
 using test::ProgramResult;
@@ -429,4 +429,4 @@ TEST(Chat, NeedsATokenizer) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::terminal_test

@@ -8,7 +8,7 @@
 #include "cli/program.h"
 #include "support/sanitized.h"
 
-namespace banyan {
+namespace banyan::verbs_test {
 namespace {
 
 using test::golden_model;
@@ -468,4 +468,4 @@ TEST(BenchPrograms, TellsWhatTheCacheAndTheHintsGive) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::verbs_test

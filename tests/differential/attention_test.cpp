@@ -11,7 +11,7 @@
 #include "differential/emulated_table.h"
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::attention_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -619,4 +619,4 @@ TEST(PageWrite, StoresTheBitsOfPortable) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::attention_test

@@ -10,7 +10,7 @@
 #include "differential/emulated_table.h"
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::block_maxima_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -134,4 +134,4 @@ TEST(BlockMaxima, ZeroQueriesAndNaNKeysGiveNumbers) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::block_maxima_test

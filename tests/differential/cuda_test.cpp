@@ -3,7 +3,7 @@
 
 #include "differential/gemm_case.h"
 
-namespace banyan::test {
+namespace banyan::test::cuda_test {
 namespace {
 
 TEST(Cuda, ProductsHaveThePortableBitsInEveryFormat) {
@@ -27,4 +27,4 @@ TEST(Cuda, ProductsHaveThePortableBitsInEveryFormat) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::cuda_test

@@ -5,7 +5,7 @@
 
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::delta_gates_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -98,4 +98,4 @@ TEST(StateSpaceGates, FollowTheFormulasOverTheWholeRange) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::delta_gates_test

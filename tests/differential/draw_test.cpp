@@ -4,7 +4,7 @@
 #include "base/random.h"
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::draw_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -129,4 +129,4 @@ TEST(ResolveTokens, PutsWhatWasDrawnInItsPlaces) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::draw_test

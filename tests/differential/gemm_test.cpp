@@ -7,7 +7,7 @@
 
 #include "differential/gemm_case.h"
 
-namespace banyan {
+namespace banyan::gemm_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -314,4 +314,4 @@ TEST(Gemm, NonFiniteValuesStayInTheirRow) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::gemm_test

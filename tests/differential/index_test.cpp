@@ -9,7 +9,7 @@
 #include "differential/emulated_table.h"
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::index_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -391,4 +391,4 @@ TEST(SelectedLatents, AreASequenceOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::index_test

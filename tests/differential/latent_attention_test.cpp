@@ -9,7 +9,7 @@
 #include "differential/emulated_table.h"
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::latent_attention_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -252,4 +252,4 @@ TEST(LatentAttention, ALatentThatIsNoNumberReachesOnlyTheRowsThatSeeIt) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::latent_attention_test

@@ -12,7 +12,7 @@
 #include "kernels/x86/limits.h"
 #endif
 
-namespace banyan {
+namespace banyan::limits_test {
 namespace {
 
 TEST(Limits, EveryTableHasProbesAndFallsBackOnProductsOfF32) {
@@ -68,4 +68,4 @@ TEST(Limits, AMeterFindsRatesThatCanBe) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::limits_test

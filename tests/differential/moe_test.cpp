@@ -6,7 +6,7 @@
 
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::moe_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -233,4 +233,4 @@ TEST(SortExperts, IsStableAndCountsWhatWasChosen) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::moe_test

@@ -8,7 +8,7 @@
 #include "differential/emulated_table.h"
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::pooled_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -101,4 +101,4 @@ TEST(PooledKeys, OfEveryTableAreThoseOfThePortableOne) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::pooled_test

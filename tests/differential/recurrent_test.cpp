@@ -9,7 +9,7 @@
 
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::recurrent_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -592,4 +592,4 @@ INSTANTIATE_TEST_SUITE_P(Rules, Recurrence,
                          rule_name);
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::recurrent_test

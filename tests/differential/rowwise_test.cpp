@@ -5,7 +5,7 @@
 
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::rowwise_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -538,4 +538,4 @@ TEST(CopyRows, TakesEachRowOfAnIndexOrAllInOrder) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::rowwise_test

@@ -7,7 +7,7 @@
 
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::short_conv_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -177,4 +177,4 @@ TEST_F(ShortConv, ReplaysAreTheBitsOfPlainSteps) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::short_conv_test

@@ -10,7 +10,7 @@
 #include "differential/emulated_table.h"
 #include "differential/kernels.h"
 
-namespace banyan {
+namespace banyan::sparse_test {
 namespace {
 
 using namespace test;  // NOLINT
@@ -408,4 +408,4 @@ TEST(SelectKeys, TakesTheBestAndTheForcedOnes) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::sparse_test

@@ -14,7 +14,7 @@
 #include "support/models/checkpoint_copy.h"
 #include "support/models/grown_checkpoint.h"
 
-namespace banyan::test {
+namespace banyan::test::chosen_keys_test {
 namespace {
 
 struct Kind {
@@ -138,4 +138,4 @@ TEST(ChosenKeys, OfAllHaveTheBitsOfAttentionToAll) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::chosen_keys_test

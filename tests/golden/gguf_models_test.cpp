@@ -12,7 +12,7 @@
 #include "support/shared.h"
 #include "support/value_or_abort.h"
 
-namespace banyan::test {
+namespace banyan::test::gguf_models_test {
 namespace {
 
 // Longer than windows, and than what an index chooses.
@@ -252,4 +252,4 @@ TEST(GgufMetadata, OfChosenExpertsAndKeysIsChecked) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::gguf_models_test

@@ -14,7 +14,7 @@
 #include "text/tokenizer/gguf_tokenizer.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace banyan::test {
+namespace banyan::test::gguf_tokenizer_test {
 namespace {
 
 using simdjson::dom::array;
@@ -268,4 +268,4 @@ TEST(GgufTokenizer, RefusesByName) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::gguf_tokenizer_test

@@ -13,7 +13,7 @@
 #include "support/drive.h"
 #include "support/golden.h"
 
-namespace banyan::test {
+namespace banyan::test::models_test {
 namespace {
 
 // f32 against f32: orders of addition differ, and exponentials by an ULP or two.
@@ -228,4 +228,4 @@ INSTANTIATE_TEST_SUITE_P(All, ExpandedRoundedGoldenModels,
                          testing::ValuesIn(cases_that({has_latents, is_rounded})), test_name);
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::models_test

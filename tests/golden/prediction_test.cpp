@@ -16,7 +16,7 @@
 #include "support/value_or_abort.h"
 #include "weights/files/safetensors.h"
 
-namespace banyan::test {
+namespace banyan::test::prediction_test {
 namespace {
 
 constexpr double kLogprobErrorMax = 1e-3;
@@ -130,4 +130,4 @@ INSTANTIATE_TEST_SUITE_P(Families, Prediction,
 INSTANTIATE_TEST_SUITE_P(Heads, Eagle3, testing::Values("eagle3", "eagle3-speculator"), test_name);
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::prediction_test

@@ -14,7 +14,7 @@
 #include "support/golden.h"
 #include "support/value_or_abort.h"
 
-namespace banyan::test {
+namespace banyan::test::quantised_cache_test {
 namespace {
 
 constexpr int kPages = 16, kPageTokens = 16;
@@ -192,4 +192,4 @@ std::string test_name(const testing::TestParamInfo<GoldenCase>& test) {
 INSTANTIATE_TEST_SUITE_P(All, QuantisedCache, testing::ValuesIn(golden_cases()), test_name);
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::quantised_cache_test

@@ -14,7 +14,7 @@
 #include "support/shared.h"
 #include "weights/files/safetensors.h"
 
-namespace banyan::test {
+namespace banyan::test::quantised_test {
 namespace {
 
 struct QuantisedCase {
@@ -225,4 +225,4 @@ INSTANTIATE_TEST_SUITE_P(All, QuantisedModels, testing::ValuesIn(kCases), [](con
 });
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::quantised_test

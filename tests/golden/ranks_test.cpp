@@ -17,7 +17,7 @@
 #include "support/shared.h"
 #include "support/value_or_abort.h"
 
-namespace banyan::test {
+namespace banyan::test::ranks_test {
 namespace {
 
 constexpr int kRankCounts[] = {2, 3, 4};
@@ -241,4 +241,4 @@ TEST(RanksOfQuantised, QuantiseWhatTheyReadAsOneDoes) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::ranks_test

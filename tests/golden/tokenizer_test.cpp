@@ -14,7 +14,7 @@
 #include "text/json_fields.h"
 #include "unicode/unicode.h"
 
-namespace banyan {
+namespace banyan::tokenizer_test {
 namespace {
 
 constexpr JsonLimits kLimits{.bytes_max = 64 << 20, .keys_per_object_max = 1 << 20};
@@ -200,4 +200,4 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, LlamaCppVectors,
                                          std::pair{"qwen2", "qwen3"}));
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::tokenizer_test

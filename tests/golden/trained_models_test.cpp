@@ -10,7 +10,7 @@
 #include "support/drive.h"
 #include "support/shared.h"
 
-namespace banyan::test {
+namespace banyan::test::trained_models_test {
 namespace {
 
 constexpr double kErrorMax = 1e-3;  // of logits and of logprobs, f32 against f32
@@ -121,4 +121,4 @@ INSTANTIATE_TEST_SUITE_P(All, TrainedModels, testing::Values("stories260K", "lla
                          });
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::trained_models_test

@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "replay/replay.h"
 
-namespace banyan {
+namespace banyan::prefix_order_test {
 namespace {
 
 using Prompt = std::vector<TokenId>;
@@ -132,4 +132,4 @@ TEST(PrefixOrder, KnowsADepthFirstOrder) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::prefix_order_test

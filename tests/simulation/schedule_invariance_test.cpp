@@ -22,7 +22,7 @@
 #include "support/value_or_abort.h"
 #include "tier/layered_store.h"
 
-namespace banyan::test {
+namespace banyan::test::schedule_invariance_test {
 namespace {
 
 constexpr int64_t kShards = 4;
@@ -505,4 +505,4 @@ TEST_P(ScheduleInvariance, HoldsOverAStoreThatFails) {
 INSTANTIATE_TEST_SUITE_P(Shards, ScheduleInvariance, testing::Range(int64_t{0}, kShards));
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::schedule_invariance_test

@@ -13,7 +13,7 @@
 #include "support/sanitized.h"
 #include "support/states.h"
 
-namespace banyan {
+namespace banyan::soak_test {
 namespace {
 
 constexpr int kParts = test::kSanitized ? 4 : 1;  // of the day, of which one is run
@@ -141,4 +141,4 @@ TEST(Soak, ADayOfMixedLoadLeaksNothing) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::soak_test

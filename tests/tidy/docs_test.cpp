@@ -13,7 +13,7 @@
 #include "support/shared.h"
 #include "tidy/source.h"
 
-namespace banyan::tidy {
+namespace banyan::tidy::docs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,4 +77,4 @@ TEST(Docs, TheRuleSeesAFileThatIsGone) {
 }
 
 }  // namespace
-}  // namespace banyan::tidy
+}  // namespace banyan::tidy::docs_test

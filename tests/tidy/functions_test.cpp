@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace banyan::tidy {
+namespace banyan::tidy::functions_test {
 namespace {
 
 constexpr size_t kFunctionLinesMax = 70;
@@ -92,4 +92,4 @@ TEST(FunctionScanner, IgnoresBracesInCommentsLiteralsAndMacros) {
 }
 
 }  // namespace
-}  // namespace banyan::tidy
+}  // namespace banyan::tidy::functions_test

@@ -7,7 +7,7 @@
 
 #include "tidy/source.h"
 
-namespace banyan::tidy {
+namespace banyan::tidy::layers_test {
 namespace {
 
 using Names = std::set<std::string>;
@@ -157,4 +157,4 @@ TEST(Layers, TheRuleSeesAWrongDirection) {
 }
 
 }  // namespace
-}  // namespace banyan::tidy
+}  // namespace banyan::tidy::layers_test

@@ -7,7 +7,7 @@
 
 #include "tidy/source.h"
 
-namespace banyan::tidy {
+namespace banyan::tidy::tidy_test {
 namespace {
 
 constexpr size_t kFileLinesMax = 700;
@@ -130,6 +130,20 @@ Findings check_device_code(const SourceFile& file) {
       });
 }
 
+// Several tests are compiled as one file, where only a namespace keeps their helpers apart.
+Findings check_test_namespace(const SourceFile& file) {
+  std::filesystem::path path(file.path);
+  std::string name = path.stem().string();
+  if (!file.path.starts_with("tests/") || path.extension() != ".cpp" || !name.ends_with("_test")) {
+    return {};
+  }
+  bool found = std::ranges::any_of(lines_of(file.code), [&](std::string_view line) {
+    return line.starts_with("namespace banyan") && line.ends_with("::" + name + " {");
+  });
+  if (found) return {};
+  return {fmt::format("{}: its tests should be in the namespace banyan::{}", file.path, name)};
+}
+
 // How many findings `rule` has in a file of this path and text.
 template <class Rule>
 size_t count(Rule rule, const std::string& path, const std::string& text) {
@@ -190,6 +204,16 @@ TEST(Tidy, NoPathsOfOneMachine) {
   EXPECT_EQ(count(check_machine_paths, "x.sh", std::string("cd ../wo") + "rk/x\n"), 0u);
 }
 
+TEST(Tidy, TestsHaveNamespacesOfTheirOwn) {
+  EXPECT_EQ(findings_in_repository(check_test_namespace), "");
+  EXPECT_EQ(count(check_test_namespace, "tests/unit/x_test.cpp", "namespace banyan {\n"), 1u);
+  EXPECT_EQ(count(check_test_namespace, "tests/unit/x_test.cpp", "namespace banyan::y_test {\n"),
+            1u);
+  EXPECT_EQ(count(check_test_namespace, "tests/unit/x_test.cpp", "namespace banyan::x_test {\n"),
+            0u);
+  EXPECT_EQ(count(check_test_namespace, "tests/unit/x_test.py", ""), 0u);
+}
+
 TEST(Tidy, DeviceCodeStaysInItsFolder) {
   EXPECT_EQ(findings_in_repository(check_device_code), "");
   EXPECT_EQ(count(check_device_code, "src/ops/x.cpp", "#ifdef USE_CUDA\n#endif\n"), 1u);
@@ -204,4 +228,4 @@ TEST(Tidy, DeviceCodeStaysInItsFolder) {
 }
 
 }  // namespace
-}  // namespace banyan::tidy
+}  // namespace banyan::tidy::tidy_test

@@ -12,7 +12,7 @@
 #include "support/shared.h"
 #include "text/chat_template.h"
 
-namespace banyan {
+namespace banyan::chat_template_golden_test {
 namespace {
 
 constexpr std::time_t kNow = 1721997296;  // 2024-07-26 12:34:56 UTC, as in the tool
@@ -104,4 +104,4 @@ TEST(ChatTemplateGolden, PublishedTemplatesRenderAsInPython) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::chat_template_golden_test

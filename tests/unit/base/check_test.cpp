@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::check_test {
 namespace {
 
 TEST(CheckDeathTest, SaysWhatFailedAndTheValues) {
@@ -21,4 +21,4 @@ TEST(Check, EvaluatesNothingElseWhenItHolds) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::check_test

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace banyan {
+namespace banyan::checked_math_test {
 namespace {
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
@@ -29,4 +29,4 @@ TEST(CheckedMath, ElementsOfAShape) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::checked_math_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::error_test {
 namespace {
 
 TEST(Error, MessagesAreCutBetweenCharactersAndKeepNoControlBytes) {
@@ -17,4 +17,4 @@ TEST(Error, MessagesAreCutBetweenCharactersAndKeepNoControlBytes) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::error_test

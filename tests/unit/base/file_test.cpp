@@ -10,7 +10,7 @@
 
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::file_test {
 namespace {
 
 using test::TemporaryFolder;
@@ -63,4 +63,4 @@ TEST(File, TruncationAfterTheMapIsAnError) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::file_test

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace banyan {
+namespace banyan::json_test {
 namespace {
 
 Json parsed(const std::string& text) {
@@ -88,4 +88,4 @@ TEST(Json, ReadsLongListsOfObjectsInTimeByTheirLength) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::json_test

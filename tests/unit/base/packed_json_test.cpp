@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-namespace banyan {
+namespace banyan::packed_json_test {
 namespace {
 
 constexpr std::array<std::string_view, 2> kKeys = {"ids", "more"};
@@ -57,4 +57,4 @@ TEST(PackedJson, HasTheErrorsOfOtherJson) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::packed_json_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::quote_test {
 namespace {
 
 TEST(Quote, KeepsPlainTextAndUtf8) {
@@ -25,4 +25,4 @@ TEST(Quote, CutsLongTextAtWholeCharacters) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::quote_test

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace banyan {
+namespace banyan::random_test {
 namespace {
 
 using Words = std::array<uint32_t, 4>;
@@ -43,4 +43,4 @@ TEST(Uniform, DependsOnEveryBitOfKeyAndCounter) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::random_test

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-namespace banyan {
+namespace banyan::page_key_test {
 namespace {
 
 StateDigest states(std::string_view of) {
@@ -57,4 +57,4 @@ TEST(Hasher, IsSha256) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::page_key_test

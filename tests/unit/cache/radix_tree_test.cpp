@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "support/states.h"
 
-namespace banyan {
+namespace banyan::radix_tree_test {
 namespace {
 
 constexpr int kPage = 4;
@@ -309,4 +309,4 @@ TEST(RadixTree, AgreesWithAListOfAllPrompts) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::radix_tree_test

@@ -9,7 +9,7 @@
 
 #include "support/states.h"
 
-namespace banyan {
+namespace banyan::state_classes_test {
 namespace {
 
 using test::classes_of;
@@ -122,4 +122,4 @@ TEST(StateClasses, RefuseWhatIsNotKeptYetByName) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::state_classes_test

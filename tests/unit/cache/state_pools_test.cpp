@@ -9,7 +9,7 @@
 
 #include "kernels/select.h"
 
-namespace banyan {
+namespace banyan::state_pools_test {
 namespace {
 
 const StateSpec kKeys{.name = "keys", .dtype = DType::kBF16, .heads = 2, .width = 24};
@@ -132,4 +132,4 @@ TEST(StatePoolsDeathTest, CopiesStayInsideTheirPools) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::state_pools_test

@@ -9,7 +9,7 @@
 #include "base/signed.h"
 #include "support/states.h"
 
-namespace banyan {
+namespace banyan::tree_text_test {
 namespace {
 
 using Tokens = std::vector<TokenId>;
@@ -121,4 +121,4 @@ TEST(TreeText, FindsNothingOfEvictedPages) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::tree_text_test

@@ -8,7 +8,7 @@
 #include "cache/radix_tree.h"
 #include "support/states.h"
 
-namespace banyan {
+namespace banyan::tree_view_test {
 namespace {
 
 constexpr int kPage = 4;
@@ -91,4 +91,4 @@ TEST_F(TreeViewTest, LeavesOutTheDeepestBeyondItsLimits) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::tree_view_test

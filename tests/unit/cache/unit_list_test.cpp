@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace banyan {
+namespace banyan::unit_list_test {
 namespace {
 
 TEST(UnitList, HandsOutEachUnitOnce) {
@@ -25,4 +25,4 @@ TEST(UnitListDeathTest, AbortsOnWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::unit_list_test

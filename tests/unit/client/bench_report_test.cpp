@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace banyan {
+namespace banyan::bench_report_test {
 namespace {
 
 BenchResult two_requests() {
@@ -137,4 +137,4 @@ TEST(BenchReport, JsonHasTheKeysThatScriptsRead) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::bench_report_test

@@ -11,7 +11,7 @@
 
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::dataset_test {
 namespace {
 
 std::vector<TokenId> ids_of(const BenchPrompt& prompt, uint64_t seed, int64_t vocabulary) {
@@ -170,4 +170,4 @@ TEST(Dataset, ReadsThePublishedFiles) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::dataset_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace banyan {
+namespace banyan::event_stream_test {
 namespace {
 
 std::vector<std::string> events_of(std::string_view body, size_t step) {
@@ -35,4 +35,4 @@ TEST(EventStream, LinesAreLimited) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::event_stream_test

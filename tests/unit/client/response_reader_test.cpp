@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::response_reader_test {
 namespace {
 
 const std::string kChunked =
@@ -87,4 +87,4 @@ TEST(ResponseReader, LinesAreLimited) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::response_reader_test

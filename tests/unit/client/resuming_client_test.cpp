@@ -13,7 +13,7 @@
 #include "support/servers/loopback_server.h"
 #include "support/value_or_abort.h"
 
-namespace banyan {
+namespace banyan::resuming_client_test {
 namespace {
 
 using test::header_field;
@@ -136,4 +136,4 @@ TEST(ResumingClient, OneServerThatIsGoneIsAnErrorAtOnce) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::resuming_client_test

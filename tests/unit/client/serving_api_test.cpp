@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace banyan {
+namespace banyan::serving_api_test {
 namespace {
 
 Json body_of(const RequestStyle& style, const BenchPrompt& prompt, const Conversation& said = {}) {
@@ -127,4 +127,4 @@ TEST(ServingApi, FindsTheMessageOfAnError) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::serving_api_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::url_test {
 namespace {
 
 TEST(ServerUrl, IsTakenApart) {
@@ -38,4 +38,4 @@ TEST(ServerUrl, RefusesWhatIsNoAddress) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::url_test

@@ -11,7 +11,7 @@
 #include "base/signed.h"
 #include "engine/drafters/acceptance.h"
 
-namespace banyan {
+namespace banyan::draft_control_test {
 namespace {
 
 constexpr double kMs = 1e-3;
@@ -333,4 +333,4 @@ TEST(Acceptance, KnowsThatOneSequenceIsHarderThanTheOthers) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::draft_control_test

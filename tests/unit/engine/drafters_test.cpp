@@ -14,7 +14,7 @@
 #include "support/models/grown_checkpoint.h"
 #include "support/shared.h"
 
-namespace banyan::test {
+namespace banyan::test::drafters_test {
 namespace {
 
 using Tokens = std::vector<TokenId>;
@@ -548,4 +548,4 @@ TEST(MtpDrafter, IsRefusedWhereTheModelHasNoSuchLayer) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::drafters_test

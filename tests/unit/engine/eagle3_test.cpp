@@ -8,7 +8,7 @@
 #include "support/models/grown_checkpoint.h"
 #include "support/value_or_abort.h"
 
-namespace banyan::test {
+namespace banyan::test::eagle3_test {
 namespace {
 
 constexpr const char* kModel = "qwen3-moe";
@@ -225,4 +225,4 @@ TEST(Eagle3Drafter, AHeadIsDescribed) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::eagle3_test

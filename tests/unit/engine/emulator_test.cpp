@@ -14,7 +14,7 @@
 #include "support/shared.h"
 #include "support/stripes.h"
 
-namespace banyan::test {
+namespace banyan::test::emulator_test {
 namespace {
 
 class Emulation : public testing::Test {
@@ -124,4 +124,4 @@ TEST_F(Emulation, RefusesWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::emulator_test

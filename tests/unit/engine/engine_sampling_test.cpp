@@ -10,7 +10,7 @@
 #include "support/shared.h"
 #include "support/stripes.h"
 
-namespace banyan::test {
+namespace banyan::test::engine_sampling_test {
 namespace {
 
 constexpr int64_t kVocabulary = 131;
@@ -207,4 +207,4 @@ TEST_F(EngineSampling, GreedyUnderAConstraintIsTheBestAllowedToken) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::engine_sampling_test

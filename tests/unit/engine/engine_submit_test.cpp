@@ -8,7 +8,7 @@
 #include "support/drive.h"
 #include "support/shared.h"
 
-namespace banyan::test {
+namespace banyan::test::engine_submit_test {
 namespace {
 
 constexpr int kVocabulary = 131;
@@ -158,4 +158,4 @@ TEST_F(EngineSubmit, TakesTheLargestThatFits) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::engine_submit_test

@@ -7,7 +7,7 @@
 #include "support/models/checkpoint_copy.h"
 #include "support/shared.h"
 
-namespace banyan::test {
+namespace banyan::test::engine_test {
 namespace {
 
 EngineConfig small_config() {
@@ -357,4 +357,4 @@ TEST(EngineDamage, ARequestThatMeetsNaNEndsAloneWithAnError) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::engine_test

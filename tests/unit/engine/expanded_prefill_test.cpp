@@ -6,7 +6,7 @@
 #include "support/drive.h"
 #include "support/models/checkpoint_copy.h"
 
-namespace banyan::test {
+namespace banyan::test::expanded_prefill_test {
 namespace {
 
 // DeepSeek's layers with random weights, and a context of several blocks of keys. In bf16 its heads
@@ -147,4 +147,4 @@ TEST(ExpandedPrefill, SaysWhatItCosts) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::expanded_prefill_test

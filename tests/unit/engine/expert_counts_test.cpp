@@ -7,7 +7,7 @@
 #include "support/drive.h"
 #include "support/models/grown_checkpoint.h"
 
-namespace banyan {
+namespace banyan::expert_counts_test {
 namespace {
 
 EngineConfig longcat(bool counts) {
@@ -86,4 +86,4 @@ TEST(ExpertCounts, AreMetrics) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::expert_counts_test

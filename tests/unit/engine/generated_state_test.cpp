@@ -5,7 +5,7 @@
 #include "support/drive.h"
 #include "support/models/hybrid_model.h"
 
-namespace banyan::test {
+namespace banyan::test::generated_state_test {
 namespace {
 
 constexpr int64_t kAnswerTokens = 30;
@@ -57,4 +57,4 @@ TEST(GeneratedState, ItIsTheSameUpToRounding) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::generated_state_test

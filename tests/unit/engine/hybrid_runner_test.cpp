@@ -9,7 +9,7 @@
 #include "support/drive.h"
 #include "support/models/hybrid_model.h"
 
-namespace banyan::test {
+namespace banyan::test::hybrid_runner_test {
 namespace {
 
 constexpr int64_t kTokens = 80, kPrompt = 51;
@@ -273,4 +273,4 @@ TEST(HybridRunner, ResumingFromCopiesDoesNotChangeABit) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::hybrid_runner_test

@@ -12,7 +12,7 @@
 #include "engine/schedule/scheduler.h"
 #include "router/fleet_view.h"
 
-namespace banyan {
+namespace banyan::kv_announcer_test {
 namespace {
 
 constexpr int kPage = 4;
@@ -213,4 +213,4 @@ TEST(KvAnnouncer, SaysAtOnceThatAllIsGone) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::kv_announcer_test

@@ -10,7 +10,7 @@
 #include "support/models/hybrid_model.h"
 #include "support/value_or_abort.h"
 
-namespace banyan::test {
+namespace banyan::test::kv_cache_dtype_test {
 namespace {
 
 EngineConfig config_of(const std::string& model, const std::string& cache) {
@@ -115,4 +115,4 @@ TEST(KvCacheDtype, ChunksAndCachedPrefixesChangeNoBit) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::kv_cache_dtype_test

@@ -6,7 +6,7 @@
 #include "support/models/hybrid_model.h"
 #include "support/models/made_up_mixers.h"
 
-namespace banyan::test {
+namespace banyan::test::made_up_states_test {
 namespace {
 
 EngineConfig config_of(const TemporaryFolder& folder, bool block_means, bool notes) {
@@ -63,4 +63,4 @@ TEST(MadeUpStates, ASequenceResumesWhereAnAdvisoryStateIsMissing) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::made_up_states_test

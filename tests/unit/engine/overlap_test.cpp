@@ -9,7 +9,7 @@
 #include "support/shared.h"
 #include "support/stripes.h"
 
-namespace banyan::test {
+namespace banyan::test::overlap_test {
 namespace {
 
 const std::vector<TokenId> kPrompt = {5, 9, 77, 5, 30, 0, 42, 42};
@@ -114,4 +114,4 @@ TEST(Overlap, RetractedSequencesGoOnWithWhatWasDrawn) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::overlap_test

@@ -5,7 +5,7 @@
 #include "support/drive.h"
 #include "support/shared.h"
 
-namespace banyan::test {
+namespace banyan::test::recorded_test {
 namespace {
 
 using Tokens = std::vector<TokenId>;
@@ -102,4 +102,4 @@ TEST(Recorded, DraftsOfAModelAreRightAsOftenAsIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::recorded_test

@@ -10,7 +10,7 @@
 #include "support/shared.h"
 #include "support/stripes.h"
 
-namespace banyan::test {
+namespace banyan::test::resume_test {
 namespace {
 
 const std::vector<TokenId> kPrompt = {5, 9, 77, 5, 30, 0, 42, 42, 5, 9, 77};
@@ -118,4 +118,4 @@ TEST(Resume, RefusesAnOutputThatHasEnded) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::resume_test

@@ -10,7 +10,7 @@
 #include "support/drive.h"
 #include "support/models/hybrid_model.h"
 
-namespace banyan::test {
+namespace banyan::test::speculate_test {
 namespace {
 
 const std::vector<TokenId> kPrompt = {5, 9, 77, 5, 30, 0, 42, 42};
@@ -310,4 +310,4 @@ TEST(Speculate, AJsonSchemaJumpsForwardAndWritesTheSame) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::speculate_test

@@ -5,7 +5,7 @@
 
 #include "support/shared.h"
 
-namespace banyan::test {
+namespace banyan::test::step_times_test {
 namespace {
 
 StepsObserved observe(const StepTimes& times, int64_t steps, int64_t prompt_rows,
@@ -76,4 +76,4 @@ TEST(StepTimesFile, IsWhatTheFitWritesAndIsChecked) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::step_times_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::work_test {
 namespace {
 
 constexpr auto kF32 = static_cast<size_t>(Operand::kF32);
@@ -92,4 +92,4 @@ TEST(Work, TakesTheTimeOfAllItsOperations) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::work_test

@@ -7,7 +7,7 @@
 #include "eval/task.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::eval_test {
 namespace {
 
 TEST(LastNumber, IsSpelledInOneWay) {
@@ -196,4 +196,4 @@ TEST(Predictions, RefuseWhatIsNotTheirs) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::eval_test

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::suite_test {
 namespace {
 
 std::string line(const char* suite, const char* answer, const char* more = "") {
@@ -88,4 +88,4 @@ TEST(Suite, ComparesCalls) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::suite_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::decode_cost_test {
 namespace {
 
 // 96 sequences of a device, one draft of which 80% are kept, 40 GB/s, 2 dollars an hour.
@@ -69,4 +69,4 @@ TEST(DecodeCost, RefusesSettingsWithoutASense) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::decode_cost_test

@@ -9,7 +9,7 @@
 #include "fleet/fleet.h"
 #include "support/shared.h"
 
-namespace banyan::test {
+namespace banyan::test::fleet_day_test {
 namespace {
 
 // As `bench fleet` with --workers 1000 --cells 8 --copies 125 --row-us 1250 --report-interval 1
@@ -54,4 +54,4 @@ TEST(FleetDay, NothingIsLostAndHitsStayWhileWorkersDie) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::fleet_day_test

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 
-namespace banyan {
+namespace banyan::fleet_test {
 namespace {
 
 // Conversations: each turn's prompt is the one before and a page more.
@@ -83,4 +83,4 @@ TEST(Fleet, CoarseTokensKeepHits) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::fleet_test

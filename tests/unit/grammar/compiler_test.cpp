@@ -6,7 +6,7 @@
 
 #include <thread>
 
-namespace banyan {
+namespace banyan::compiler_test {
 namespace {
 
 std::shared_ptr<const TokenVocabulary> byte_vocabulary() {
@@ -71,4 +71,4 @@ TEST(GrammarCompiler, TellsWhyAndTriesAgain) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::compiler_test

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::ebnf_test {
 namespace {
 
 Grammar must(Result<Grammar> grammar) {
@@ -135,4 +135,4 @@ TEST(Grammar, ChoosesOneText) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::ebnf_test

@@ -12,7 +12,7 @@
 #include "banyan/grammar.h"
 #include "support/sanitized.h"
 
-namespace banyan {
+namespace banyan::hostile_grammar_test {
 namespace {
 
 using Kind = GrammarSource::Kind;
@@ -140,4 +140,4 @@ TEST(HostileGrammar, LargeStructuralTagsEnd) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::hostile_grammar_test

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::json_schema_test {
 namespace {
 
 struct Tally {
@@ -281,4 +281,4 @@ TEST(JsonSchema, HostileSchemasEndSoon) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::json_schema_test

@@ -11,7 +11,7 @@
 #include "support/shared.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace banyan {
+namespace banyan::matcher_test {
 namespace {
 
 constexpr TokenId kEnd = 0, kCall = 1, kFirstByte = 2;
@@ -306,4 +306,4 @@ TEST(Matcher, GuessesWhitespaceByHowTheTextIsLaidOut) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::matcher_test

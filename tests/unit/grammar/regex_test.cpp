@@ -17,7 +17,7 @@
 #include "support/shared.h"
 #include "unicode/unicode.h"
 
-namespace banyan {
+namespace banyan::regex_test {
 namespace {
 
 // Whether all of `text` matches; nothing when PCRE2 refuses the pattern or gives up.
@@ -288,4 +288,4 @@ TEST(Regex, CountersAreExactWhateverTheBounds) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::regex_test

@@ -6,7 +6,7 @@
 
 #include "grammar/compiler.h"
 
-namespace banyan {
+namespace banyan::spelling_test {
 namespace {
 
 using Kind = GrammarSource::Kind;
@@ -62,4 +62,4 @@ TEST(Spelling, WhatTokensCanWriteIsNotRefused) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::spelling_test

@@ -23,7 +23,7 @@
 #include "quant/formats.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::choice_test {
 namespace {
 
 using test::TemporaryFolder;
@@ -383,4 +383,4 @@ TEST(ThisMachine, ChoosesATableThatItRuns) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::choice_test

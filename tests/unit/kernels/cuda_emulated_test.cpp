@@ -12,7 +12,7 @@
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/select_best.h"
 
-namespace banyan::cuda {
+namespace banyan::cuda::cuda_emulated_test {
 namespace {
 
 using emulated::Device;
@@ -149,4 +149,4 @@ TEST(CudaMath, ExpHasTheLimitsOfTheExactOne) {
 }
 
 }  // namespace
-}  // namespace banyan::cuda
+}  // namespace banyan::cuda::cuda_emulated_test

@@ -11,7 +11,7 @@
 #include "kernels/cuda/shared_layout.h"
 #include "kernels/cuda/wgmma_arithmetic.h"
 
-namespace banyan::cuda {
+namespace banyan::cuda::cuda_host_test {
 namespace {
 
 using Operand = std::array<uint16_t, kWgmmaDepth>;
@@ -136,4 +136,4 @@ TEST(SharedLayout, DescriptorsNameTheTile) {
 }
 
 }  // namespace
-}  // namespace banyan::cuda
+}  // namespace banyan::cuda::cuda_host_test

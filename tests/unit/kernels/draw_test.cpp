@@ -15,7 +15,7 @@
 #include "kernels/select.h"
 #include "support/sanitized.h"
 
-namespace banyan {
+namespace banyan::draw_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -498,4 +498,4 @@ TEST(SamplerTop, IsTheSortedHeadOfTheLogSoftmax) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::draw_test

@@ -9,7 +9,7 @@
 #include "base/os/memory.h"
 #include "kernels/select.h"
 
-namespace banyan {
+namespace banyan::fenced_test {
 namespace {
 
 // Four numbers of a device, and what adds them to themselves.
@@ -77,4 +77,4 @@ TEST_F(FencedDeathTest, AKernelNeedsItsQueue) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::fenced_test

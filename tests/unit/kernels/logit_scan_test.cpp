@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 
-namespace banyan {
+namespace banyan::logit_scan_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -78,4 +78,4 @@ TEST(LogitScan, SumsAllWeights) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::logit_scan_test

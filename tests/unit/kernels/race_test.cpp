@@ -10,7 +10,7 @@
 #include "banyan/request.h"
 #include "base/random.h"
 
-namespace banyan {
+namespace banyan::race_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -187,4 +187,4 @@ TEST(Race, AgreesWithThatOfASimilarDistribution) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::race_test

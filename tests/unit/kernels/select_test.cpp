@@ -10,7 +10,7 @@
 
 #include "quant/formats.h"
 
-namespace banyan {
+namespace banyan::select_test {
 namespace {
 
 TEST(SelectKernels, PortableRunsEverywhere) {
@@ -83,4 +83,4 @@ TEST(MeasuringKernels, HaveTheSizesOfTheOriginalAndWriteNothing) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::select_test

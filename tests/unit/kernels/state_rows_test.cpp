@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace banyan {
+namespace banyan::state_rows_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -135,4 +135,4 @@ TEST(StateRows, ScaleFp8ByPowersOfTwo) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::state_rows_test

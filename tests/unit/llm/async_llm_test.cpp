@@ -9,7 +9,7 @@
 
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::async_llm_test {
 namespace {
 
 using Outcome = std::future<Result<Generation>>;
@@ -124,4 +124,4 @@ TEST_F(AsyncLlmTest, EveryRequestEndsWithTheModel) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::async_llm_test

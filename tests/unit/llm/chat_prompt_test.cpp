@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::chat_prompt_test {
 namespace {
 
 constexpr const char* kTemplate =
@@ -106,4 +106,4 @@ TEST_F(ChatPromptTest, RefusesWhatItCannotUseByItsPlace) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::chat_prompt_test

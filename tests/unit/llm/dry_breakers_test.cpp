@@ -7,7 +7,7 @@
 #include "support/api.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::dry_breakers_test {
 namespace {
 
 std::unique_ptr<Tokenizer> tiny(const std::string& name = "tiny_byte_level") {
@@ -85,4 +85,4 @@ TEST(DryBreakers, BecomeTokensOnTheWayToTheEngine) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::dry_breakers_test

@@ -10,7 +10,7 @@
 
 #include "support/models/tiny_model.h"
 
-namespace banyan {
+namespace banyan::engine_thread_test {
 namespace {
 
 using Task = std::move_only_function<void()>;
@@ -248,4 +248,4 @@ TEST_F(EngineThreadTest, TellsEverybodyWhenItStops) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::engine_thread_test

@@ -7,7 +7,7 @@
 #include "support/api.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace banyan {
+namespace banyan::grammar_test {
 namespace {
 
 using Kind = GrammarSource::Kind;
@@ -157,4 +157,4 @@ TEST_F(ConstrainedText, MistakesAreTheCallersToMend) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::grammar_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-namespace banyan {
+namespace banyan::line_limits_test {
 namespace {
 
 // The output in pieces of `piece` bytes; "|" where it ends.
@@ -45,4 +45,4 @@ TEST(LineLimits, EndsWithTheNextLineOnceTheTimeIsUp) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::line_limits_test

@@ -13,7 +13,7 @@
 #include "support/shared.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace banyan {
+namespace banyan::llm_test {
 namespace {
 
 using test::TemporaryFolder;
@@ -292,4 +292,4 @@ TEST(GenerationConfig, IsReadAndChecked) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::llm_test

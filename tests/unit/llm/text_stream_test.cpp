@@ -5,7 +5,7 @@
 
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::text_stream_test {
 namespace {
 
 class TextStreamTest : public testing::Test {
@@ -92,4 +92,4 @@ TEST_F(TextStreamTest, WithoutATokenizerThereIsOnlyACount) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::text_stream_test

@@ -9,7 +9,7 @@
 #include "server/openai/endpoints.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::thinking_budget_test {
 namespace {
 
 class ThinkingBudgetTest : public testing::Test {
@@ -158,4 +158,4 @@ TEST_F(ThinkingChat, IsTheSameWithDraftsAndSamplesAndComesBeforeAGrammar) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::thinking_budget_test

@@ -12,7 +12,7 @@
 #include "llm/messages/message_parser.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::tool_calls_test {
 namespace {
 
 const Json kSchema = Json::parse(R"({"type":"object","properties":{
@@ -651,4 +651,4 @@ TEST(StructuralFormat, HoldsEveryKindOfSource) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::tool_calls_test

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "support/models/checkpoint_copy.h"
 
-namespace banyan::test {
+namespace banyan::test::config_keys_test {
 namespace {
 
 struct Inspection {
@@ -110,4 +110,4 @@ TEST(ConfigKeys, ThatAskForAnotherComputationAreRefused) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::config_keys_test

@@ -11,7 +11,7 @@
 #include "quantize/quantise_checkpoint.h"
 #include "support/models/checkpoint_copy.h"
 
-namespace banyan::test {
+namespace banyan::test::gqa_families_test {
 namespace {
 
 TEST(GqaFamilies, NameTensorsThatDoNotFit) {
@@ -190,4 +190,4 @@ TEST(GqaFamilies, SayWhyKnownOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::gqa_families_test

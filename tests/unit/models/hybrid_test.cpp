@@ -7,7 +7,7 @@
 #include "banyan/engine.h"
 #include "support/models/checkpoint_copy.h"
 
-namespace banyan::test {
+namespace banyan::test::hybrid_test {
 namespace {
 
 // Why a changed golden checkpoint does not load; "" if it does.
@@ -300,4 +300,4 @@ TEST(PublishedConfigs, Ling3TinyHasTheDocumentsNumbers) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::hybrid_test

@@ -11,7 +11,7 @@
 #include "models/registry.h"
 #include "support/models/checkpoint_copy.h"
 
-namespace banyan::test {
+namespace banyan::test::language_part_test {
 namespace {
 
 struct Wrapped {
@@ -105,4 +105,4 @@ TEST(LanguagePart, MayAloneBeQuantised) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::language_part_test

@@ -13,7 +13,7 @@
 #include "support/golden.h"
 #include "support/models/checkpoint_copy.h"
 
-namespace banyan::test {
+namespace banyan::test::load_test {
 namespace {
 
 // The error of loading a changed golden checkpoint, which must be the same as that of inspecting
@@ -217,4 +217,4 @@ TEST(LoadDummy, RefusesWeightsBeyondTheMachinesMemory) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::load_test

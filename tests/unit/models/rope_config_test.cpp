@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::rope_config_test {
 namespace {
 
 RopeConfig read(const std::string& json, int64_t dim, int64_t context) {
@@ -142,4 +142,4 @@ TEST(RopeConfig, RefusesWhatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::rope_config_test

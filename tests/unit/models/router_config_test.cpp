@@ -7,7 +7,7 @@
 
 #include "support/value_or_abort.h"
 
-namespace banyan::test {
+namespace banyan::test::router_config_test {
 namespace {
 
 struct Read {
@@ -175,4 +175,4 @@ TEST(RouterConfig, ListsSayTheSameOfEachLayer) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::router_config_test

@@ -8,7 +8,7 @@
 #include "support/models/checkpoint_copy.h"
 #include "support/models/grown_checkpoint.h"
 
-namespace banyan::test {
+namespace banyan::test::sparse_test {
 namespace {
 
 TEST(SparseFamilies, NameTensorsThatDoNotFit) {
@@ -175,4 +175,4 @@ TEST(SparseFamilies, LongcatFlashCountsWhatItsReportSays) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::sparse_test

@@ -5,7 +5,7 @@
 
 #include "kernels/select.h"
 
-namespace banyan {
+namespace banyan::kda_attention_test {
 namespace {
 
 constexpr KdaConfig kConfig = {.hidden = 24, .heads = 3, .head_dim = 8, .taps = 4, .eps = 1e-5f};
@@ -58,4 +58,4 @@ TEST(KdaAttention, CountsTheWeightsOfBothKindsOfGates) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::kda_attention_test

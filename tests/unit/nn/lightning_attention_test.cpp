@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::lightning_attention_test {
 namespace {
 
 TEST(LightningLogDecays, FollowAlibiAndTheDepthOfTheLayer) {
@@ -22,4 +22,4 @@ TEST(LightningLogDecays, HeadsThatAreNoPowerOfTwoTakeEverySecondSlopeOfTheNext) 
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::lightning_attention_test

@@ -14,7 +14,7 @@
 #include "support/shared.h"
 #include "support/value_or_abort.h"
 
-namespace banyan::test {
+namespace banyan::test::nsa_attention_test {
 namespace {
 
 constexpr int64_t kVocabulary = 61, kHidden = 20, kHeads = 4, kKvHeads = 2, kDim = 8, kTokens = 150;
@@ -293,4 +293,4 @@ TEST(NsaAttention, ChunksPagesAndThreadsChangeNoBit) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::nsa_attention_test

@@ -7,7 +7,7 @@
 
 #include "support/states.h"
 
-namespace banyan {
+namespace banyan::batch_test {
 namespace {
 
 const StateClasses kClasses = test::classes_of({test::window_state(4), test::slot_state()}, 4);
@@ -141,4 +141,4 @@ TEST(Batch, ClearsEveryField) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::batch_test

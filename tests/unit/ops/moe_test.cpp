@@ -9,7 +9,7 @@
 
 #include "kernels/select.h"
 
-namespace banyan {
+namespace banyan::moe_test {
 namespace {
 
 constexpr int64_t kRows = 5, kExperts = 3, kDim = 2;
@@ -100,4 +100,4 @@ TEST_F(MoeOps, AStepMayChooseNoExpertThatComputes) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::moe_test

@@ -7,7 +7,7 @@
 
 #include "kernels/select.h"
 
-namespace banyan {
+namespace banyan::recurrent_test {
 namespace {
 
 constexpr size_t kSlots = 1, kLogs = 2;  // their classes
@@ -96,4 +96,4 @@ TEST(LinearAttentionOpDeathTest, RefusesCapturesThatCutAChunkOfThePrompt) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::recurrent_test

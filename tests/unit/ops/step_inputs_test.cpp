@@ -9,7 +9,7 @@
 #include "cache/state_pools.h"
 #include "kernels/select.h"
 
-namespace banyan {
+namespace banyan::step_inputs_test {
 namespace {
 
 // Two sequences: five positions across the end of a prompt of 6, and one of an answer.
@@ -80,4 +80,4 @@ TEST(StepImage, KeepsItsAddressesUntilAnArrayOutgrowsItsRoom) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::step_inputs_test

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace banyan {
+namespace banyan::fiber_test {
 namespace {
 
 TEST(Fiber, StopsAndGoesOn) {
@@ -81,4 +81,4 @@ TEST(FiberDeathTest, ADeepStackEndsAtItsGuard) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::fiber_test

@@ -11,7 +11,7 @@
 #include "support/api.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace banyan {
+namespace banyan::llm_backend_test {
 namespace {
 
 constexpr const char* kTemplate =
@@ -259,4 +259,4 @@ TEST_F(LlmBackendTest, EveryWorkloadRunsWhateverTheModelSays) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::llm_backend_test

@@ -13,7 +13,7 @@
 #include "support/scripted_backend.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::program_test {
 namespace {
 
 using test::ScriptedBackend;
@@ -492,4 +492,4 @@ TEST_F(BatchTest, InputsOfAnyTypeAndSeedsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::program_test

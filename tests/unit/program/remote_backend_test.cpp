@@ -8,7 +8,7 @@
 #include "server/sglang/endpoints.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::remote_backend_test {
 namespace {
 
 constexpr const char* kTemplate =
@@ -364,4 +364,4 @@ TEST_F(SpeculationTest, GrammarsAndLogprobsAreCallsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::remote_backend_test

@@ -5,7 +5,7 @@
 
 #include "support/scripted_backend.h"
 
-namespace banyan {
+namespace banyan::transcript_test {
 namespace {
 
 // A template of the test's own over the scripted backend.
@@ -78,4 +78,4 @@ TEST(Transcript, AnUnfinishedMessageOfAnyRoleIsAPrompt) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::transcript_test

@@ -12,7 +12,7 @@
 
 #include "tensor/float_types.h"
 
-namespace banyan {
+namespace banyan::codes_test {
 namespace {
 
 struct Buffers {
@@ -256,4 +256,4 @@ TEST(QuantisedCodes, E8m0HasItsSmallestAndLargestPowers) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::codes_test

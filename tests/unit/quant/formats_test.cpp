@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace banyan {
+namespace banyan::formats_test {
 namespace {
 
 TEST(WeightFormats, AreFoundByNameAndByElement) {
@@ -22,4 +22,4 @@ TEST(WeightFormats, AreFoundByNameAndByElement) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::formats_test

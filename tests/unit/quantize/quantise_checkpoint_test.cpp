@@ -13,7 +13,7 @@
 #include "weights/convert.h"
 #include "weights/random_weights.h"
 
-namespace banyan::test {
+namespace banyan::test::quantise_checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -147,4 +147,4 @@ TEST_F(QuantiseCheckpoint, RefusesWhatIsQuantisedAlready) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::quantise_checkpoint_test

@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::replay_test {
 namespace {
 
 constexpr int kPage = 4;
@@ -175,4 +175,4 @@ TEST(Replay, RepeatsExactly) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::replay_test

@@ -8,7 +8,7 @@
 
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::trace_test {
 namespace {
 
 Result<Trace> read_text(const std::string& text) {
@@ -113,4 +113,4 @@ TEST(Trace, SharesOnlyTheGroupsPrompt) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::trace_test

@@ -5,7 +5,7 @@
 
 #include "support/value_or_abort.h"
 
-namespace banyan {
+namespace banyan::event_stream_test {
 namespace {
 
 PageKey key_of(uint8_t byte) {
@@ -93,4 +93,4 @@ TEST(EventStream, RefusesWhatIsDamaged) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::event_stream_test

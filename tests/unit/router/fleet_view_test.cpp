@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::fleet_view_test {
 namespace {
 
 constexpr int kPage = 64;
@@ -167,4 +167,4 @@ TEST(FleetView, WhatFitsNowhereGoesToAnEmptyWorker) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::fleet_view_test

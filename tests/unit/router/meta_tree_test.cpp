@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 
-namespace banyan {
+namespace banyan::meta_tree_test {
 namespace {
 
 constexpr int kPage = 4;
@@ -187,4 +187,4 @@ TEST(MetaTree, FollowsTheRuleOfTheTree) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::meta_tree_test

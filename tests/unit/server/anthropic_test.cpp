@@ -6,7 +6,7 @@
 #include "server/error.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::anthropic_test {
 namespace {
 
 using test::ask;
@@ -227,4 +227,4 @@ TEST(AnthropicErrors, HaveAnthropicsShapeOnItsPaths) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::anthropic_test

@@ -9,7 +9,7 @@
 #include "server/openai/responses/endpoints.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::api_fields_test {
 namespace {
 
 constexpr std::string_view kFields[] = {
@@ -73,4 +73,4 @@ TEST(ApiFields, OfAnyKindEndInAPlanOrAnError) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::api_fields_test

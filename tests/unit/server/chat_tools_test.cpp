@@ -6,7 +6,7 @@
 #include "server/openai/endpoints.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::chat_tools_test {
 namespace {
 
 using test::ask;
@@ -274,4 +274,4 @@ TEST_F(ChatTools, AnyModelCanBeMadeToCall) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::chat_tools_test

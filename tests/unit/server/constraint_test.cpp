@@ -6,7 +6,7 @@
 #include "server/sglang/endpoints.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::constraint_test {
 namespace {
 
 using test::ask;
@@ -176,4 +176,4 @@ TEST_F(Constraints, WhitespaceIsAsTheServerOrTheRequestSays) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::constraint_test

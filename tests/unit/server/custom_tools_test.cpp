@@ -11,7 +11,7 @@
 #include "server/openai/responses/endpoints.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::custom_tools_test {
 namespace {
 
 using test::ask;
@@ -245,4 +245,4 @@ TEST_F(CustomTools, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::custom_tools_test

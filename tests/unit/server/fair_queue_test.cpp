@@ -7,7 +7,7 @@
 
 #include "server/http/workers.h"
 
-namespace banyan {
+namespace banyan::fair_queue_test {
 namespace {
 
 std::string order(FairQueue<std::string>& queue) {
@@ -77,4 +77,4 @@ TEST(Workers, RunWhatWaitsInTurns) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::fair_queue_test

@@ -13,7 +13,7 @@
 #include "server/sglang/endpoints.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::llamacpp_test {
 namespace {
 
 using test::ask;
@@ -331,4 +331,4 @@ TEST(LlamaMetrics, HaveOneLineWithoutLabelsForEachFigure) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::llamacpp_test

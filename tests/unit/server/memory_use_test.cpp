@@ -9,7 +9,7 @@
 
 #include "support/sanitized.h"
 
-namespace banyan {
+namespace banyan::memory_use_test {
 namespace {
 
 constexpr int64_t kMegabyte = 1 << 20;
@@ -55,4 +55,4 @@ TEST(MemoryUse, WhatALoadLeavesIsGivenBack) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::memory_use_test

@@ -8,7 +8,7 @@
 #include "server/ollama/endpoints.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::ollama_test {
 namespace {
 
 using test::ask;
@@ -198,4 +198,4 @@ TEST_F(Ollama, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::ollama_test

@@ -9,7 +9,7 @@
 #include "support/api.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace banyan {
+namespace banyan::openai_test {
 namespace {
 
 using test::ask;
@@ -578,4 +578,4 @@ TEST_F(OpenAi, ChatRefusesWhatItsTemplateCannotTake) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::openai_test

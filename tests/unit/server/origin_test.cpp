@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::origin_test {
 namespace {
 
 using boost::asio::ip::make_address;
@@ -156,4 +156,4 @@ TEST(OriginRules, OptionsAreChecked) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::origin_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::rate_meter_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -29,4 +29,4 @@ TEST(RateMeter, LeavesOutTimesWithoutWork) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::rate_meter_test

@@ -6,7 +6,7 @@
 #include "server/fields/sampling.h"
 #include "server/json/endpoint.h"
 
-namespace banyan {
+namespace banyan::request_fields_test {
 namespace {
 
 // What reading the one field `x` of `{"x": value}` says; "" if all is well.
@@ -148,4 +148,4 @@ TEST(RequestFields, ARequestNamesItsDrafter) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::request_fields_test

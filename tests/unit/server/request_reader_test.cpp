@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::request_reader_test {
 namespace {
 
 using State = RequestReader::State;
@@ -178,4 +178,4 @@ TEST(RequestReader, LimitsTheBodyHoweverItComes) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::request_reader_test

@@ -5,7 +5,7 @@
 #include "server/openai/responses/endpoints.h"
 #include "support/api.h"
 
-namespace banyan {
+namespace banyan::responses_test {
 namespace {
 
 using test::typed_events_of;
@@ -251,4 +251,4 @@ TEST(ResponseStore, TellsOwnersApart) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::responses_test

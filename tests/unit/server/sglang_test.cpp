@@ -7,7 +7,7 @@
 #include "support/api.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace banyan {
+namespace banyan::sglang_test {
 namespace {
 
 using test::ask;
@@ -255,4 +255,4 @@ TEST_F(Sglang, ScoreRefusesWhatItCannotRead) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::sglang_test

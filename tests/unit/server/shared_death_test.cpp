@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::shared_death_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -28,4 +28,4 @@ TEST(SharedDeath, TheNextDeathIsAnother) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::shared_death_test

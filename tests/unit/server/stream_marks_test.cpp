@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace banyan {
+namespace banyan::stream_marks_test {
 namespace {
 
 std::string event(const std::string& text) {
@@ -84,4 +84,4 @@ TEST(StreamMarks, HasACounterForEachChoice) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::stream_marks_test

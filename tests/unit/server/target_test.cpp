@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::target_test {
 namespace {
 
 std::string path(std::string_view target) {
@@ -39,4 +39,4 @@ TEST(Target, ReadsTheQuery) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::target_test

@@ -14,7 +14,7 @@
 #include "server/tracing/request_spans.h"
 #include "server/tracing/trace_context.h"
 
-namespace banyan {
+namespace banyan::tracing_test {
 namespace {
 
 const std::string kTraceId = "0af7651916cd43dd8448eb211c80319c", kParentId = "b7ad6b7169203331";
@@ -233,4 +233,4 @@ TEST(Tracing, TheEndpointIsHttp) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::tracing_test

@@ -11,7 +11,7 @@
 #include "server/fields/token_filter.h"
 #include "server/worker/worker_info.h"
 
-namespace banyan {
+namespace banyan::worker_wire_test {
 namespace {
 
 WireRequest full_request() {
@@ -182,4 +182,4 @@ TEST(WorkerWire, AWorkerTellsWhatItIs) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::worker_wire_test

@@ -8,7 +8,7 @@
 
 #include "support/models/grown_checkpoint.h"
 
-namespace banyan::test {
+namespace banyan::test::numpy_random_test {
 namespace {
 
 TEST(NumpyRandom, DrawsTheWordsOfDefaultRng) {
@@ -55,4 +55,4 @@ TEST(NumpyRandom, GrowsTheTensorsOfARecipe) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::numpy_random_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::arena_test {
 namespace {
 
 TEST(Arena, AlignsEveryBlockAndKeepsThemApart) {
@@ -44,4 +44,4 @@ TEST(ArenaDeathTest, AbortsWhenItIsTooSmall) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::arena_test

@@ -7,7 +7,7 @@
 
 #include "kernels/select.h"
 
-namespace banyan {
+namespace banyan::device_test {
 namespace {
 
 TEST(HostDevice, IsFilledAndReadInPlace) {
@@ -43,4 +43,4 @@ TEST(Staging, SendsWhatWasMadeOnTheHostToOtherMemory) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::device_test

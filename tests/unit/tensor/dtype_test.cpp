@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::dtype_test {
 namespace {
 
 TEST(DType, NamesAreThoseOfSafetensorsAndParseBack) {
@@ -30,4 +30,4 @@ TEST(DType, BytesAreOfOneElement) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::dtype_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace banyan {
+namespace banyan::float_types_test {
 namespace {
 
 // The value that sign, exponent and fraction fields mean (IEEE 754-2019, 3.4), in f64.
@@ -109,4 +109,4 @@ TEST(Float8E4M3, RoundsToTheNearestAndSaturates) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::float_types_test

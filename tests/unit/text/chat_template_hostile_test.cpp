@@ -9,7 +9,7 @@
 #include "support/sanitized.h"
 #include "text/chat_template.h"
 
-namespace banyan {
+namespace banyan::chat_template_hostile_test {
 namespace {
 
 // Of processor time, which others on the machine stretch.
@@ -428,4 +428,4 @@ TEST(HostileTemplate, DateFormats) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::chat_template_hostile_test

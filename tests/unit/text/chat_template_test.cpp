@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace banyan {
+namespace banyan::chat_template_test {
 namespace {
 
 Result<std::string> render(std::string_view source, const Json& variables = Json::object(),
@@ -227,4 +227,4 @@ TEST(ChatTemplate, OneTemplateRendersOnManyThreads) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::chat_template_test

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <string>
 
-namespace banyan {
+namespace banyan::normalization_form_test {
 namespace {
 
 std::string normalized(NormalizationForm form, std::string text) {
@@ -41,4 +41,4 @@ TEST(NormalizationForm, OrdersLongRunsOfMarksInLinearTime) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::normalization_form_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace banyan {
+namespace banyan::pattern_test {
 namespace {
 
 std::string error_of(const std::string& pattern) {
@@ -97,4 +97,4 @@ TEST(Pattern, GivesUpOnCatastrophicBacktracking) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::pattern_test

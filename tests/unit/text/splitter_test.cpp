@@ -9,7 +9,7 @@
 #include "text/tokenizer/pattern.h"
 #include "unicode/unicode.h"
 
-namespace banyan {
+namespace banyan::splitter_test {
 namespace {
 
 using Parts = std::vector<std::pair<std::string, bool>>;
@@ -72,4 +72,4 @@ TEST(Splitter, UnknownPatternsHaveNone) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::splitter_test

@@ -11,7 +11,7 @@
 #include "text/tokenizer/byte_level.h"
 #include "unicode/unicode.h"
 
-namespace banyan {
+namespace banyan::stream_decoder_test {
 namespace {
 
 std::unique_ptr<Tokenizer> load(const std::string& name) {
@@ -175,4 +175,4 @@ TEST(StreamDecoder, HoldsBackTheBeginningOfAStopString) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::stream_decoder_test

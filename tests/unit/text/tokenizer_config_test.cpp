@@ -7,7 +7,7 @@
 #include "support/shared.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace banyan {
+namespace banyan::tokenizer_config_test {
 namespace {
 
 using test::TemporaryFolder;
@@ -129,4 +129,4 @@ TEST(TokenizerConfig, RefusesManyLongTiktokenTokens) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::tokenizer_config_test

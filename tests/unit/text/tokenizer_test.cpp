@@ -9,7 +9,7 @@
 
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::tokenizer_test {
 namespace {
 
 constexpr const char* kModel =
@@ -281,4 +281,4 @@ TEST(Tokenizer, SharesAreSafeBetweenThreads) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::tokenizer_test

@@ -9,7 +9,7 @@
 #include "support/shared.h"
 #include "support/tier/tier_rig.h"
 
-namespace banyan {
+namespace banyan::cache_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -142,4 +142,4 @@ INSTANTIATE_TEST_SUITE_P(Stores, CacheFolder, testing::Values("disk", "file"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::cache_folder_test

@@ -12,7 +12,7 @@
 #include "support/tier/fault_storage.h"
 #include "support/tier/tier_rig.h"
 
-namespace banyan {
+namespace banyan::file_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ TEST(FileStore, AFileSystemThatFailsIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::file_store_test

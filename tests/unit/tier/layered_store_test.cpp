@@ -10,7 +10,7 @@
 #include "support/tier/fake_store.h"
 #include "support/tier/tier_rig.h"
 
-namespace banyan {
+namespace banyan::layered_store_test {
 namespace {
 
 using test::FakeDisk;
@@ -205,4 +205,4 @@ TEST(LayeredStore, RefusesOrdersThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::layered_store_test

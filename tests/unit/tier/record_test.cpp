@@ -10,7 +10,7 @@
 #include "support/tier/tier_rig.h"
 #include "tier/disk/index_file.h"
 
-namespace banyan {
+namespace banyan::record_test {
 namespace {
 
 struct Encoded {
@@ -183,4 +183,4 @@ TEST(TierIndex, ItsHeaderSaysWhatItIsOf) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::record_test

@@ -13,7 +13,7 @@
 #include "support/safetensors.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::block_hashes_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -207,4 +207,4 @@ TEST_F(HashCacheTest, AFolderThatCannotBeWrittenFailsNothing) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::block_hashes_test

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "kernels/select.h"
 
-namespace banyan {
+namespace banyan::builder_test {
 namespace {
 
 // Tensors in memory; reading can be made to fail.
@@ -326,4 +326,4 @@ TEST(BuilderDummy, RandomWeightsOfEveryFormatAreOfOneSize) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::builder_test

@@ -10,7 +10,7 @@
 #include "support/safetensors.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::checkpoint_test {
 namespace {
 
 using test::safetensors_file;
@@ -208,4 +208,4 @@ TEST(CheckpointRefuses, AFileInPlaceOfTheFolder) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::checkpoint_test

@@ -7,7 +7,7 @@
 
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::config_file_test {
 namespace {
 
 ConfigFile parsed(std::string_view text) {
@@ -230,4 +230,4 @@ TEST(ConfigFileRefuses, AHugeValueWithAShortMessage) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::config_file_test

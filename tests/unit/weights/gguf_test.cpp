@@ -12,7 +12,7 @@
 #include "support/shared.h"
 #include "weights/files/gguf_blocks.h"
 
-namespace banyan {
+namespace banyan::gguf_test {
 namespace {
 
 using Gguf = test::GgufBytes;
@@ -325,4 +325,4 @@ TEST(Gguf, PartsOfLatentsAreJoined) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::gguf_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::quant_config_test {
 namespace {
 
 Result<QuantConfig> read(const std::string& quantization) {
@@ -82,4 +82,4 @@ TEST(QuantConfig, SaysNothingOfKeysThatTellHowItWasMade) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::quant_config_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace banyan {
+namespace banyan::quantization_plan_test {
 namespace {
 
 std::string chosen(const QuantizationPlan& plan, const std::string& name,
@@ -84,4 +84,4 @@ TEST(QuantizationPlan, AnEvilRegexEnds) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::quantization_plan_test

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace banyan {
+namespace banyan::rank_part_test {
 namespace {
 
 TEST(Shard, EveryUnitHasOneOwnerAndSharesDifferByOneAtMost) {
@@ -83,4 +83,4 @@ TEST(PartOfRank, CutsGroupsOfScalesOnlyWhereBothPiecesCanHaveTheirOwn) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::rank_part_test

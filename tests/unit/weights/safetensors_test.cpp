@@ -12,7 +12,7 @@
 #include "support/safetensors.h"
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::safetensors_test {
 namespace {
 
 using test::safetensors_file;
@@ -283,4 +283,4 @@ TEST(SafetensorsRefuses, AHostileNameWithAShortHarmlessMessage) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::safetensors_test

@@ -10,7 +10,7 @@
 #include "banyan/engine.h"
 #include "support/models/checkpoint_copy.h"
 
-namespace banyan::test {
+namespace banyan::test::stored_matrix_test {
 namespace {
 
 constexpr const char* kQ = "model.layers.0.self_attn.q_proj";
@@ -145,4 +145,4 @@ TEST_F(QuantisedFiles, OnlineQuantisationRefusesWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::stored_matrix_test

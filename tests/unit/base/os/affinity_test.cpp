@@ -7,7 +7,7 @@
 #include <mutex>
 #include <set>
 
-namespace banyan {
+namespace banyan::affinity_test {
 namespace {
 
 int processors_allowed() {
@@ -68,4 +68,4 @@ TEST(Affinity, RunnableThreadsOfALoadLine) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::affinity_test

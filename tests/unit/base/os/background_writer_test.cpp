@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace banyan {
+namespace banyan::background_writer_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -109,4 +109,4 @@ TEST(BackgroundWriter, AReaderThatHasGoneOrAFullDiskIsNoError) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::background_writer_test

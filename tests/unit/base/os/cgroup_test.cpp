@@ -9,7 +9,7 @@
 
 #include "base/os/memory.h"
 
-namespace banyan {
+namespace banyan::cgroup_test {
 namespace {
 
 class Cgroup : public ::testing::Test {
@@ -80,4 +80,4 @@ TEST_F(Cgroup, CountsMemoryOfVersionOne) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::cgroup_test

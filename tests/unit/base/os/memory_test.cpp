@@ -8,7 +8,7 @@
 
 #include "support/shared.h"
 
-namespace banyan {
+namespace banyan::memory_test {
 namespace {
 
 TEST(MemoryBlock, IsZeroedAndWritable) {
@@ -55,4 +55,4 @@ TEST(AvailableMemory, CountsCachedFilesOfACgroupAsFree) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::memory_test

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <set>
 
-namespace banyan {
+namespace banyan::thread_pool_test {
 namespace {
 
 class ThreadPoolOf : public ::testing::TestWithParam<int> {};
@@ -145,4 +145,4 @@ TEST(UsableProcessors, AtLeastOne) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::thread_pool_test

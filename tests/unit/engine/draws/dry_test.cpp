@@ -15,7 +15,7 @@
 #include "support/drive.h"
 #include "support/shared.h"
 
-namespace banyan::test {
+namespace banyan::test::dry_test {
 namespace {
 
 using Tokens = std::vector<TokenId>;
@@ -227,4 +227,4 @@ TEST(Dry, StringsAreRefusedWhereThereIsNoText) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::dry_test

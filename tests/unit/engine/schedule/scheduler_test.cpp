@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "support/states.h"
 
-namespace banyan {
+namespace banyan::scheduler_test {
 namespace {
 
 SchedulerConfig config_of(int64_t pages, int running_max, int64_t rows) {
@@ -325,4 +325,4 @@ TEST(Scheduler, KeepsAccountOfEveryUnit) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::scheduler_test

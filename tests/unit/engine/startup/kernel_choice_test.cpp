@@ -9,7 +9,7 @@
 #include "support/models/tiny_model.h"
 #include "support/shared.h"
 
-namespace banyan::test {
+namespace banyan::test::kernel_choice_test {
 namespace {
 
 // Tables that run everywhere stand for those that are fast: one for int8, the other for the rest.
@@ -69,4 +69,4 @@ TEST(KernelChoice, WhatIsAskedForIsTaken) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::kernel_choice_test

@@ -6,7 +6,7 @@
 #include "support/drive.h"
 #include "support/models/grown_checkpoint.h"
 
-namespace banyan::test {
+namespace banyan::test::memory_plan_test {
 namespace {
 
 EngineConfig config_of(const std::string& model) {
@@ -95,4 +95,4 @@ TEST(MemoryPlan, TheLargestStepFitsTheArena) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::memory_plan_test

@@ -12,7 +12,7 @@
 #include "support/models/checkpoint_copy.h"
 #include "support/models/tiny_model.h"
 
-namespace banyan::test {
+namespace banyan::test::state_identity_test {
 namespace {
 
 class StateIdentityTest : public testing::Test {
@@ -136,4 +136,4 @@ TEST_F(StateIdentityTest, AnEngineHasTheDigestThatInspectingShows) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::state_identity_test

@@ -9,7 +9,7 @@
 
 #include "banyan/request.h"
 
-namespace banyan {
+namespace banyan::validate_test {
 namespace {
 
 // Every field one step outside its range, and what the message must say.
@@ -100,4 +100,4 @@ TEST(SamplingParams, NamesTheFirstValueOutOfRange) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::validate_test

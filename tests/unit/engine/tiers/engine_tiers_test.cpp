@@ -12,7 +12,7 @@
 #include "support/tier/fake_store.h"
 #include "support/value_or_abort.h"
 
-namespace banyan::test {
+namespace banyan::test::engine_tiers_test {
 namespace {
 
 EngineConfig stored_config(const char* model) {
@@ -226,4 +226,4 @@ TEST(CacheStorage, IsRefusedWhereItCannotBe) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::engine_tiers_test

@@ -7,7 +7,7 @@
 
 #include "support/states.h"
 
-namespace banyan {
+namespace banyan::restore_plan_test {
 namespace {
 
 constexpr int64_t kPage = 4;
@@ -172,4 +172,4 @@ TEST(Rates, FollowWhatIsMeasured) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::restore_plan_test

@@ -13,7 +13,7 @@
 #include "support/tier/fake_store.h"
 #include "tier/layered_store.h"
 
-namespace banyan {
+namespace banyan::tiers_test {
 namespace {
 
 using test::FakeDisk;
@@ -555,4 +555,4 @@ TEST(Tiers, GiveWayToASequenceThatNeedsAllPages) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::tiers_test

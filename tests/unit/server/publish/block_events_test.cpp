@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 
-namespace banyan {
+namespace banyan::block_events_test {
 namespace {
 
 PageKey key(uint8_t name) {
@@ -74,4 +74,4 @@ TEST(BlockEvents, TooManyAreReplacedByForgettingAll) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::block_events_test

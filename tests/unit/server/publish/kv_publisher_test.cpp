@@ -10,7 +10,7 @@
 #include "engine/schedule/scheduler.h"
 #include "support/shared.h"
 
-namespace banyan::test {
+namespace banyan::test::kv_publisher_test {
 namespace {
 
 constexpr int kPage = 4;
@@ -170,4 +170,4 @@ TEST(KvPublishConfig, HasVllmsKeys) {
 }
 
 }  // namespace
-}  // namespace banyan::test
+}  // namespace banyan::test::kv_publisher_test

@@ -19,7 +19,7 @@
 #include "support/tier/fault_storage.h"
 #include "support/tier/tier_rig.h"
 
-namespace banyan {
+namespace banyan::disk_faults_test {
 namespace {
 
 using test::disk_config;
@@ -320,4 +320,4 @@ TEST(DiskKill, InTheMiddleOfEveryChangeLeavesNoWrongByte) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::disk_faults_test

@@ -16,7 +16,7 @@
 #include "support/tier/tier_rig.h"
 #include "tier/disk/room.h"
 
-namespace banyan {
+namespace banyan::disk_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -389,4 +389,4 @@ TEST(DiskStore, RanksHaveFoldersOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::disk_store_test

@@ -17,7 +17,7 @@
 #include "support/tier/tier_rig.h"
 #include "tier/redis/redis_connection.h"
 
-namespace banyan {
+namespace banyan::redis_store_test {
 namespace {
 
 using test::RedisServer;
@@ -349,4 +349,4 @@ TEST(RedisStore, NonsenseAndSlownessAreMisses) {
 }
 
 }  // namespace
-}  // namespace banyan
+}  // namespace banyan::redis_store_test
