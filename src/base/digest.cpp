@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace banyan {
@@ -34,8 +36,19 @@ Hasher::Hasher() : context_(EVP_MD_CTX_new()) {
 }
 
 Hasher& Hasher::bytes(std::span<const std::byte> bytes) {
-  CHECK(EVP_DigestUpdate(context_of(context_), bytes.data(), bytes.size()) == 1);
+  if (bytes.size() > buffer_.size() - buffered_) flush();
+  if (bytes.size() > buffer_.size()) {
+    CHECK(EVP_DigestUpdate(context_of(context_), bytes.data(), bytes.size()) == 1);
+    return *this;
+  }
+  std::ranges::copy(bytes, buffer_.begin() + static_cast<ptrdiff_t>(buffered_));
+  buffered_ += bytes.size();
   return *this;
+}
+
+void Hasher::flush() {
+  CHECK(EVP_DigestUpdate(context_of(context_), buffer_.data(), buffered_) == 1);
+  buffered_ = 0;
 }
 
 Hasher& Hasher::number(uint64_t value) {
@@ -53,6 +66,7 @@ Hasher& Hasher::digest(const Digest& digest) {
 }
 
 Digest Hasher::finish() {
+  flush();
   Digest digest;
   unsigned length = 0;
   CHECK(EVP_DigestFinal_ex(context_of(context_), digest.bytes.data(), &length) == 1 &&

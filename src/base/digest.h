@@ -41,7 +41,12 @@ class Hasher {
   struct Free {
     void operator()(void* context) const;
   };
+  void flush();
+
   std::unique_ptr<void, Free> context_;  // owned OpenSSL context
+  // Not hashed yet: a call of OpenSSL takes as long as hashing half of a page's tokens.
+  std::array<std::byte, 512> buffer_;
+  size_t buffered_ = 0;
 };
 
 }  // namespace banyan
