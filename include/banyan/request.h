@@ -118,7 +118,7 @@ struct TokenEvent {
   SequenceId sequence = 0;
   // Absolute position of `token`. Events of prompt positions come first, if requested.
   int64_t position = 0;
-  bool has_token = false;  // a sequence may finish with an event without a token
+  bool has_token = false;  // absent in progress events, and perhaps in the last one
   bool from_prompt = false;
   TokenId token = 0;
   float logprob = 0;
@@ -133,6 +133,9 @@ struct TokenEvent {
   int64_t draft_tokens = 0;     // ... and number of tokens in those drafts
   Error error;                  // with FinishReason::kError
   int64_t restored_tokens = 0;  // of cached_tokens, those loaded from storage: CacheStorageConfig
+
+  // GenerationOptions::prompt_progress: `position` prompt tokens are computed or cached.
+  bool is_progress() const { return from_prompt && !has_token && finish == FinishReason::kNone; }
 };
 
 // Called on the engine's thread, in order, until an event with finish != kNone.
@@ -170,6 +173,7 @@ struct GenerationOptions {
   std::vector<TokenId> logprob_token_ids = {};  // tokens to report at each position, likely or not
   // Report logprobs of prompt tokens from this position on; position 0 has none.
   std::optional<int64_t> prompt_logprobs_begin = {};
+  bool prompt_progress = false;  // an event after each step that computes a part of the prompt
 
   // Text that the output will largely repeat, such as a file being edited. It serves as a draft and
   // never changes the output. Llm tokenizes it into prediction_token_ids.

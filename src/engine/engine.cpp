@@ -156,6 +156,7 @@ class Engine::Impl {
   void accept(const DrawResults& results);
   void add_token(Sequence& s, TokenId token);
   static void know_tokens(PlannedStep& next, const DrawResults& results);
+  void report_progress();
   void report(size_t row, const DrawResults& results);
   FinishReason finish_reason(const Sequence& s, TokenId token) const;
   static void tell_usage(const Sequence& s, TokenEvent& event);
@@ -429,6 +430,7 @@ void Engine::Impl::commit(const DrawResults& results) {
     int64_t prompt_end = std::min(span.end(), span.sequence->prompt_tokens);
     totals_.prompt_tokens += std::max<int64_t>(0, prompt_end - span.first);
   }
+  report_progress();
   for (size_t i = 0; i < step.uses.size(); ++i) {
     if (!on_path_[i] || step.uses[i].sequence == nullptr) continue;
     Sequence& s = *step.uses[i].sequence;
@@ -443,6 +445,20 @@ void Engine::Impl::commit(const DrawResults& results) {
         span.sequence->pending() == 0) {
       end(*span.sequence, {.finish = FinishReason::kLength});
     }
+  }
+}
+
+// A retracted sequence computes its prompt again, which is no progress.
+void Engine::Impl::report_progress() {
+  for (const PlannedSpan& span : steps_[0].plan.spans) {
+    if (span.sequence == nullptr || !span.sequence->request.options.prompt_progress) continue;
+    Sequence& s = *span.sequence;
+    int64_t computed = std::min(span.end(), s.prompt_tokens);
+    if (span.first >= s.prompt_tokens || computed <= s.progress_tokens) continue;
+    s.progress_tokens = computed;
+    TokenEvent event{.sequence = s.id, .position = computed, .from_prompt = true};
+    tell_usage(s, event);
+    s.sink(event);
   }
 }
 

@@ -43,8 +43,9 @@ struct Sequence {
   std::vector<TokenId> recorded;
   // The next prompt position whose log-probability is to be reported; past the prompt: none.
   int64_t prompt_logprobs_next = INT64_MAX;
-  TokenCounts counts;  // filled if the request has penalties
-  DryPenalties dry;    // prepared if it has DRY penalties
+  int64_t progress_tokens = 0;  // of the prompt, reported as computed
+  TokenCounts counts;           // filled if the request has penalties
+  DryPenalties dry;             // prepared if it has DRY penalties
   // In the step being read: how many tokens it added, and whether the last one ended the text.
   int64_t drawn = 0;
   FinishReason finish = FinishReason::kNone;

@@ -88,6 +88,8 @@ void GenerationRun::start() {
 void GenerationRun::take(size_t index, const TokenEvent& event) {
   Choice& choice = plan_.choices[index];
   if (over_ || choice.stream.done()) return;
+  // Events with ids must follow from the tokens alone.
+  if (event.is_progress() && (marks_ || !plan_.stream)) return;
   TextDelta delta = choice.stream.take(event);
   if (choice.stream.finish() == FinishReason::kError) return fail(choice.stream.error());
   frames_.clear();

@@ -84,6 +84,19 @@ TEST_F(RouteApi, TakesPromptsAsLongAsWorkersDo) {
   EXPECT_EQ(prompt_tokens(), std::vector<double>{3000});
 }
 
+TEST_F(RouteApi, PassesOnTheProgressOfPrompts) {
+  engine.chunked_prefill_tokens = 128;
+  start(1);
+  std::string ids = "5";
+  for (int i = 1; i < 300; ++i) ids += ",5";
+  Response response = Client(port()).post(
+      "/completion",
+      R"({"prompt": [)" + ids + R"(], "n_predict": 2, "stream": true, "return_progress": true})");
+  for (const char* part : {R"("processed":128)", R"("processed":256)", R"("processed":300)"}) {
+    EXPECT_NE(response.body.find(part), std::string::npos) << part << response.body;
+  }
+}
+
 TEST_F(RouteApi, TakesTurnsWhereAskedTo) {
   route.policy = "round_robin";
   start();

@@ -68,6 +68,12 @@ class LlamaAnswer final : public Answer {
             std::string& frames) override {
     State& state = states_[choice.index];
     state.times.take(event);
+    if (event.is_progress()) {
+      return append_event(frames, [&](JsonWriter& writer) {
+        write_part(writer, choice, state);
+        write_progress(writer, choice, event, state.times);
+      });
+    }
     state.text += delta.text;
     state.has_new_line |= delta.text.find('\n') != delta.text.npos;
     if (delta.counted) {
@@ -291,8 +297,8 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
   options.return_tokens = fields.flag("return_tokens", false);
   options.timings_per_token = fields.flag("timings_per_token", false);
   options.response_fields = fields.strings("response_fields", 256, kNameBytesMax);
-  fields.refuse(
-      {"return_progress", "post_sampling_probs", "lora", "grammar_lazy", "grammar_triggers"});
+  request.text.options.prompt_progress = fields.flag("return_progress", false);
+  fields.refuse({"post_sampling_probs", "lora", "grammar_lazy", "grammar_triggers"});
   fields.accept_only({{"min_keep", "[0]"}});
   constexpr int64_t kIndentMax = 1 << 20, kMillisecondsMax = int64_t{1} << 40;
   request.text.options.indent_min = fields.integer("n_indent", 0, 0, kIndentMax);

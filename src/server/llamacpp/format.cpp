@@ -53,6 +53,13 @@ void write_timings(JsonWriter& writer, const Choice& choice, const GenerationTim
   writer.end_object();
 }
 
+void write_progress(JsonWriter& writer, const Choice& choice, const TokenEvent& event,
+                    const GenerationTimes& times) {
+  writer.key("prompt_progress").begin_object().field("total", choice.prompt_tokens);
+  writer.field("cache", event.cached_tokens).field("processed", event.position);
+  writer.field("time_ms", static_cast<int64_t>(times.progress_s() * 1e3)).end_object();
+}
+
 Json llama_error(int status, std::string_view message, std::string_view code) {
   return {{"error",
            {{"code", status}, {"message", message}, {"type", llama_error_type(status, code)}}}};

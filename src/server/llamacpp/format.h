@@ -15,6 +15,10 @@ namespace banyan {
 // "timings": {...}. The first token takes no step of its own, so rates are over the others.
 void write_timings(JsonWriter& writer, const Choice& choice, const GenerationTimes& times);
 
+// "prompt_progress": {...}, for a progress event. `times` has taken it.
+void write_progress(JsonWriter& writer, const Choice& choice, const TokenEvent& event,
+                    const GenerationTimes& times);
+
 // {"error": {"code": the status, "message", "type"}}
 Json llama_error(int status, std::string_view message, std::string_view code);
 

@@ -74,6 +74,7 @@ class ChatAnswer final : public Answer {
             std::string& frames) override {
     State& state = states_[choice.index];
     state.times.take(event);
+    if (event.is_progress()) return stream_progress(choice, event, state, frames);
     if (options_.logprobs && delta.counted) {
       append_logprob_entry(tokenizer_, event, state.logprobs);
     }
@@ -160,13 +161,29 @@ class ChatAnswer final : public Answer {
     return total;
   }
 
+  void begin(const Choice& choice, State& state, std::string& frames) const {
+    if (std::exchange(state.begun, true)) return;
+    append_chunk(choice, state, Chunk::kFirst, frames, [](JsonWriter& delta) {
+      delta.field("role", "assistant").field("content", nullptr);
+    });
+  }
+
+  void stream_progress(const Choice& choice, const TokenEvent& event, State& state,
+                       std::string& frames) const {
+    begin(choice, state, frames);
+    frames += "data: ";
+    JsonWriter writer(frames);
+    writer.begin_object().raw(head_).key("choices").begin_list().begin_object();
+    writer.field("index", choice.index).key("delta").begin_object().end_object();
+    writer.field("finish_reason", nullptr).end_object().end_list();
+    write_progress(writer, choice, event, state.times);
+    writer.end_object();
+    frames += "\n\n";
+  }
+
   void stream(const Choice& choice, MessageDelta message, State& state, std::string& frames) {
     bool done = choice.stream.done();
-    if (!std::exchange(state.begun, true)) {
-      append_chunk(choice, state, Chunk::kFirst, frames, [](JsonWriter& delta) {
-        delta.field("role", "assistant").field("content", nullptr);
-      });
-    }
+    begin(choice, state, frames);
     if (!options_.stream_reasoning) {  // held until the reasoning ends
       state.message.reasoning += std::exchange(message.reasoning, {});
       if (done || !message.empty()) message.reasoning = std::exchange(state.message.reasoning, {});
@@ -406,6 +423,7 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
   options.logprobs = fields.flag("logprobs", false);
   options.stream_reasoning = fields.flag("stream_reasoning", true);
   options.timings = fields.flag("timings_per_token", false);
+  request.text.options.prompt_progress = fields.flag("return_progress", false);
   options.verbose = fields.flag("verbose", context.verbose);
   options.received = context.received;
   request.text.options.top_logprobs =

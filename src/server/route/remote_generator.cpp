@@ -94,6 +94,7 @@ struct RemoteGenerator::Job {
   // What was delivered so far.
   std::vector<TokenId> tokens;
   int64_t prompt_next = 0;  // the position after the last reported prompt token
+  int64_t progress = 0;     // prompt tokens reported as computed
   std::string identity;     // of the workers that computed these tokens
   int64_t cached_tokens = -1, restored_tokens = 0;
   int64_t drafts = 0, draft_tokens = 0;  // of earlier attempts, and including this one
@@ -370,7 +371,15 @@ void RemoteGenerator::take_line(const JobPtr& job, std::string_view text) {
   take_event(job, line_.event);
 }
 
+// A worker that takes over computes the prompt again, which is no progress.
+void RemoteGenerator::take_progress(Job& job, const TokenEvent& event) {
+  if (event.position <= job.progress || !job.tokens.empty()) return;
+  job.progress = event.position;
+  job.submission->deliver(job.index, event);
+}
+
 void RemoteGenerator::take_event(const JobPtr& job, TokenEvent event) {
+  if (event.is_progress()) return take_progress(*job, event);
   int64_t next = job->next_position();
   bool out_of_order = event.from_prompt ? event.position < job->prompt_next
                                         : event.has_token && event.position != next;

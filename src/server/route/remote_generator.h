@@ -77,6 +77,7 @@ class RemoteGenerator final : public Generator {
   static WireRequest next_attempt(const Job& job);
   void take_bytes(const JobPtr& job, int http_status, std::string_view bytes);
   void take_line(const JobPtr& job, std::string_view text);
+  static void take_progress(Job& job, const TokenEvent& event);
   void take_event(const JobPtr& job, TokenEvent event);
   void take_end(const JobPtr& job, int http_status, const Status& outcome);
   void take_rejection(const JobPtr& job, const Error& error);

@@ -58,6 +58,7 @@ void visit_members(T& o, Visit visit) {
   visit("top_logprobs", o.top_logprobs);
   visit("logprob_token_ids", o.logprob_token_ids);
   visit("prompt_logprobs_begin", o.prompt_logprobs_begin);
+  visit("prompt_progress", o.prompt_progress);
   visit("prediction_token_ids", o.prediction_token_ids);
   visit("draft_tokens_max", o.draft_tokens_max);
   visit("drafter", o.drafter);

@@ -257,6 +257,32 @@ TEST_F(EngineLife, TellsHowMuchWasCached) {
   EXPECT_EQ(run_alone(*engine_, request).cached_tokens, 9) << "position 9 speaks of token 10";
 }
 
+TEST_F(EngineLife, ReportsHowMuchOfThePromptIsComputed) {
+  GenerateRequest request = greedy(prompt_of(20), 2);
+  auto positions = [&] {
+    std::vector<int64_t> found;
+    bool ended = false;
+    auto sink = [&](const TokenEvent& event) {
+      if (event.is_progress()) found.push_back(event.position);
+      if (event.has_token) {
+        found.push_back(-event.token);
+      }
+      ended = event.finish != FinishReason::kNone;
+    };
+    EXPECT_TRUE(engine_->submit(request, sink));
+    while (!ended) engine_->step();
+    return found;
+  };
+  std::vector<int64_t> plain = positions();
+  engine_->flush_cache();
+  request.options.prompt_progress = true;
+  std::vector<int64_t> expected = {8, 16, 20};  // chunks of 8 tokens
+  expected.insert(expected.end(), plain.begin(), plain.end());
+  EXPECT_EQ(positions(), expected);
+  expected.erase(expected.begin(), expected.begin() + 2);
+  EXPECT_EQ(positions(), expected) << "all but the last token is cached";
+}
+
 // Twenty tokens that belong to nobody else.
 std::vector<TokenId> prompt_apart(int which) {
   std::vector<TokenId> prompt = prompt_of(20);

@@ -246,6 +246,29 @@ TEST_F(LlamaCpp, ChatsShowTheirPromptsAndTimesWhereAsked) {
   EXPECT_GT(count_chat_tokens(context, Json::parse(chat + R"("n":1})")).value()["input_tokens"], 5);
 }
 
+TEST_F(LlamaCpp, StreamsReportTheProgressOfThePromptWhereAsked) {
+  const std::string asks = R"("prompt":[5,6,7,8],"n_predict":2,"cache_prompt":false)";
+  std::vector<Json> events = events_of(complete(asks + R"(,"stream":true,"return_progress":true)"));
+  const Json& progress = events[0]["prompt_progress"];
+  EXPECT_EQ(progress["total"], 4);
+  EXPECT_EQ(progress["processed"], 4);
+  EXPECT_EQ(progress["cache"], 0);
+  EXPECT_GE(progress["time_ms"], 0);
+  EXPECT_EQ(events[0]["content"], "");
+  EXPECT_FALSE(events[1].contains("prompt_progress"));
+  EXPECT_FALSE(complete_json(asks + R"(,"return_progress":true)").contains("prompt_progress"));
+
+  const std::string chat =
+      R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":3,"temperature":0,)";
+  auto chunks =
+      test::events_of(ask(*llm_, plan_chat, chat + R"("stream":true,"return_progress":true})"));
+  EXPECT_EQ(chunks[0]["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_EQ(chunks[1]["choices"][0]["delta"], Json::object());
+  EXPECT_EQ(chunks[1]["prompt_progress"]["processed"], chunks[1]["prompt_progress"]["total"]);
+  auto plain = test::events_of(ask(*llm_, plan_chat, chat + R"("stream":true})"));
+  EXPECT_EQ(plain.size() + 1, chunks.size());
+}
+
 TEST_F(LlamaCpp, TemplatesAreAppliedAndTextsTakenApart) {
   RequestContext context = test::context_for(*llm_);
   Json messages = Json::parse(R"({"messages":[{"role":"user","content":"Hi"}]})");
