@@ -306,7 +306,8 @@ EngineThread::~EngineThread() {
 }
 
 Result<std::shared_ptr<Submission>> EngineThread::submit(std::vector<GenerateRequest> requests,
-                                                         SubmissionSinks sinks) {
+                                                         SubmissionSinks sinks,
+                                                         std::vector<RunName> /*names*/) {
   return impl_->submit(std::move(requests), std::move(sinks));
 }
 

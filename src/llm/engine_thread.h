@@ -44,9 +44,10 @@ class EngineThread final : public Generator {
 
   // Submits all of `requests` (at least one) or none. The engine's errors arrive through the sinks.
   // Returns kExhausted when too many submissions are waiting, or after stop(). Safe from any
-  // thread.
+  // thread. Names are not used: whoever asks this process again has its cache.
   Result<std::shared_ptr<Submission>> submit(std::vector<GenerateRequest> requests,
-                                             SubmissionSinks sinks) override;
+                                             SubmissionSinks sinks,
+                                             std::vector<RunName> names = {}) override;
 
   // Ends the requests that are still running; each gets an event with kCancelled. Safe from any
   // thread.

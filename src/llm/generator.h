@@ -37,6 +37,13 @@ struct SubmissionSinks {
   std::function<void(const Error& error)> rejected;
 };
 
+// Names a run, so that a client that lost its router can have it continued by another
+// (server/stream_marks.h).
+struct RunName {
+  std::string name;   // at the worker; empty: nobody will ask for it
+  std::string place;  // the worker that has begun it, by Submission::place(); empty: unknown
+};
+
 // Requests submitted together: the samples of one prompt, or the prompts of one list. The sinks are
 // released once all requests have ended.
 class Submission {
@@ -48,6 +55,8 @@ class Submission {
   Submission& operator=(const Submission&) = delete;
 
   size_t size() const { return abandoned_.size(); }
+  // The worker that runs the request at `index`; empty: none, or this process.
+  virtual std::string_view place(size_t /*index*/) const { return {}; }
 
   // For generators. These two on the delivery thread; without effect once all have ended.
   void deliver(size_t index, const TokenEvent& event);
@@ -77,8 +86,10 @@ class Generator {
 
   // Submits all of `requests` (at least one) or none. Errors of a request arrive through the sinks,
   // never from within this call. kExhausted when too many submissions are waiting, or after stop().
+  // `names`: one for each request, or none.
   virtual Result<std::shared_ptr<Submission>> submit(std::vector<GenerateRequest> requests,
-                                                     SubmissionSinks sinks) = 0;
+                                                     SubmissionSinks sinks,
+                                                     std::vector<RunName> names = {}) = 0;
   // Ends the requests that are still running; each gets an event with kCancelled.
   virtual void cancel(const std::shared_ptr<Submission>& submission) = 0;
   virtual void cancel_all() = 0;

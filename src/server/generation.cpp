@@ -20,9 +20,10 @@ namespace {
 // a weak reference. Belongs to the I/O thread.
 class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
  public:
-  GenerationRun(Service& service, ResponderPtr responder, GenerationPlan plan,
-                std::shared_ptr<const RequestTrace> trace)
+  GenerationRun(Service& service, std::string request_id, ResponderPtr responder,
+                GenerationPlan plan, std::shared_ptr<const RequestTrace> trace)
       : service_(service),
+        request_id_(std::move(request_id)),
         responder_(std::move(responder)),
         plan_(std::move(plan)),
         trace_(std::move(trace)),
@@ -47,8 +48,11 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   void fail(const RequestError& error);
   void abandon(FinishReason reason);
   size_t group_of(size_t index) const { return index / group_choices_; }
+  std::vector<RunName> names(size_t first, size_t count) const;
+  std::string_view place(size_t index) const;
 
   Service& service_;
+  const std::string request_id_;
   ResponderPtr responder_;
   GenerationPlan plan_;
   std::shared_ptr<const RequestTrace> trace_;  // null: tracing is off
@@ -77,12 +81,28 @@ void GenerationRun::start() {
         {.event = [self, first](size_t index,
                                 const TokenEvent& event) { self->take(first + index, event); },
          .rejected = [self](const Error& error) { self->fail(error); }},
-        trace_);
+        trace_, names(first, group_choices_));
     if (!submission) return fail(submission.error());
     submissions_.push_back(std::move(*submission));
   }
   requests.clear();
   if (unfinished_ == 0 && !over_) end();  // no prompts
+}
+
+// Of the `count` runs from `first` on, for a client that may lose this server.
+std::vector<RunName> GenerationRun::names(size_t first, size_t count) const {
+  std::vector<RunName> names;
+  for (size_t i = first; marks_ && i < first + count; ++i) {
+    names.push_back(
+        {.name = fmt::format("{}/{}", request_id_, i), .place = std::string(marks_->place(i))});
+  }
+  return names;
+}
+
+std::string_view GenerationRun::place(size_t index) const {
+  size_t group = group_of(index);
+  if (group >= submissions_.size()) return {};
+  return submissions_[group]->place(index - group * group_choices_);
 }
 
 void GenerationRun::take(size_t index, const TokenEvent& event) {
@@ -96,7 +116,7 @@ void GenerationRun::take(size_t index, const TokenEvent& event) {
   constexpr size_t kBehindBytes = 64 << 10;
   choice.behind = plan_.stream && !marks_ && responder_->unsent_bytes() > kBehindBytes;
   plan_.answer->take(choice, event, std::move(delta), frames_);
-  if (marks_) marks_->mark(index, frames_);
+  if (marks_) marks_->mark(index, frames_, place(index));
   if (choice.stream.done()) {
     if (event.finish == FinishReason::kNone) {  // by the text, which the engine does not know
       size_t group = group_of(index);
@@ -168,7 +188,8 @@ class Planning : public std::enable_shared_from_this<Planning> {
     if (!responder_->alive()) return;
     if (!plan.missing.empty()) return compile(std::move(plan.missing));
     if (trace_) trace_->samples = plan.samples;
-    auto run = std::make_shared<GenerationRun>(service_, responder_, std::move(plan), trace_);
+    auto run = std::make_shared<GenerationRun>(service_, context_.request_id, responder_,
+                                               std::move(plan), trace_);
     if (last_event_id_) {
       Status marked = run->mark(*last_event_id_);
       if (!marked) return respond_error(*responder_, RequestError(marked.error()));

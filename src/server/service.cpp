@@ -200,7 +200,8 @@ bool Service::enqueue_work(const std::string& client, std::move_only_function<vo
 Result<std::shared_ptr<Submission>> Service::submit(std::string rid,
                                                     std::vector<GenerateRequest> requests,
                                                     SubmissionSinks sinks,
-                                                    std::shared_ptr<const RequestTrace> trace) {
+                                                    std::shared_ptr<const RequestTrace> trace,
+                                                    std::vector<RunName> names) {
   auto live = std::make_shared<Live>();
   live->rid = std::move(rid);
   live->trace = std::move(trace);
@@ -230,7 +231,7 @@ Result<std::shared_ptr<Submission>> Service::submit(std::string rid,
     trace_rejected(*live, error);
     sink(error);
   };
-  auto submission = generator_->submit(std::move(requests), std::move(measured));
+  auto submission = generator_->submit(std::move(requests), std::move(measured), std::move(names));
   if (!submission) {
     trace_rejected(*live, submission.error());
     return submission;

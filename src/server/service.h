@@ -32,6 +32,7 @@
 #include "server/status/metrics.h"
 #include "server/tracing/request_spans.h"
 #include "server/tracing/span_exporter.h"
+#include "server/worker/run_logs.h"
 
 namespace banyan {
 
@@ -70,6 +71,8 @@ class Service {
   // for handlers that need an engine.
   EngineThread* engine() { return engine_; }
   Generator& generator() { return *generator_; }
+  // Of requests from routers.
+  RunLogs& run_logs() { return run_logs_; }
   // The profile that runs, or has finished and was not fetched yet; null: none.
   std::shared_ptr<TraceLog>& profile() { return profile_; }
   MachineMeter& machine_meter() { return machine_meter_; }
@@ -84,7 +87,8 @@ class Service {
   // trace, each request gets spans.
   Result<std::shared_ptr<Submission>> submit(std::string rid, std::vector<GenerateRequest> requests,
                                              SubmissionSinks sinks,
-                                             std::shared_ptr<const RequestTrace> trace = nullptr);
+                                             std::shared_ptr<const RequestTrace> trace = nullptr,
+                                             std::vector<RunName> names = {});
   // For an incoming request. Null if tracing is off or the client opted out.
   std::shared_ptr<RequestTrace> begin_trace(const HttpRequest& request) const;
   // Nothing if tracing is off.
@@ -177,6 +181,7 @@ class Service {
   EngineStats logged_;  // as of the last log line about decoding
   std::chrono::steady_clock::time_point logged_at_;
   std::unordered_map<const Submission*, std::shared_ptr<Live>> live_;
+  RunLogs run_logs_;
   EngineThread* engine_ = nullptr;        // `generator_`, if it is one
   std::unique_ptr<Generator> generator_;  // declared after the members it uses
   std::unique_ptr<Workers> workers_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <iterator>
 
@@ -11,9 +12,21 @@
 #include "base/quote.h"
 
 namespace banyan {
+namespace {
+
+// Takes "@5f3a" off the front of `text`: lower-case hexadecimal digits, as RemoteWorker::name().
+std::string_view take_place(const char*& at, const char* end) {
+  if (at == end || *at != '@') return {};
+  const char* begin = ++at;
+  while (at != end && std::isxdigit(static_cast<unsigned char>(*at))) ++at;
+  return {begin, at};
+}
+
+}  // namespace
 
 Status StreamMarks::resume(std::string_view last_event_id) {
   std::vector<int64_t> had;
+  std::vector<std::string> places(places_.size());
   const char *at = last_event_id.data(), *end = at + last_event_id.size();
   bool good = last_event_id.size() < 4096, last = false;
   while (good && at != end) {
@@ -22,6 +35,7 @@ Status StreamMarks::resume(std::string_view last_event_id) {
     good = error == std::errc() && count >= 0;
     had.push_back(count);
     at = next;
+    if (!last && had.size() <= places.size()) places[had.size() - 1] = take_place(at, end);
     if (!good || at == end) break;
     good = !last && (*at == ',' || *at == ';') && at + 1 != end;
     last = *at++ == ';';
@@ -34,6 +48,7 @@ Status StreamMarks::resume(std::string_view last_event_id) {
         quote(last_event_id), had_.size() - 1, had_.size() - 1);
   }
   had_ = std::move(had);
+  places_ = std::move(places);
   return {};
 }
 
@@ -61,7 +76,10 @@ void StreamMarks::append_id(std::string& out) const {
   auto count = [&](size_t i) { return std::max(counts_[i], had_[i]); };
   size_t choices = counts_.size() - 1;
   out += "id: ";
-  for (size_t i = 0; i < choices; ++i) fmt::format_to(to, "{}{}", i > 0 ? "," : "", count(i));
+  for (size_t i = 0; i < choices; ++i) {
+    fmt::format_to(to, "{}{}", i > 0 ? "," : "", count(i));
+    if (!places_[i].empty()) fmt::format_to(to, "@{}", places_[i]);
+  }
   if (count(choices) > 0) fmt::format_to(to, ";{}", count(choices));
   out += '\n';
 }

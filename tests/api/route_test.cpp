@@ -1,4 +1,5 @@
 // A router over workers in this process: whom it chooses, and what it reports about it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "api/running_server.h"
+#include "support/api.h"
 #include "support/models/tiny_model.h"
 
 namespace banyan::route_test {
@@ -53,9 +55,9 @@ class RouteApi : public testing::Test {
 
   EngineConfig engine = test::tiny_model(folder_);
   RouteConfig route;
+  std::vector<std::unique_ptr<RunningServer>> workers_;
 
  private:
-  std::vector<std::unique_ptr<RunningServer>> workers_;
   std::unique_ptr<RunningServer> router_;  // ends before its workers
 };
 
@@ -95,6 +97,61 @@ TEST_F(RouteApi, PassesOnTheProgressOfPrompts) {
   for (const char* part : {R"("processed":128)", R"("processed":256)", R"("processed":300)"}) {
     EXPECT_NE(response.body.find(part), std::string::npos) << part << response.body;
   }
+}
+
+std::string timeless(std::string events) {
+  constexpr std::string_view kKey = "\"created\":";
+  for (size_t at = 0; (at = events.find(kKey, at)) != events.npos;) {
+    events.erase(at, events.find(',', at) - at);
+  }
+  return events;
+}
+
+// A client that lost its router continues at another: the worker has what it had sent.
+TEST_F(RouteApi, AnotherRouterComputesOnlyTheRest) {
+  TemporaryFolder folder;
+  engine = test::tiny_text_model(folder, "", {.radix_cache = true, .context = 2048});
+  engine.state_digest = true;
+  start();
+  RunningServer other(engine, ServerConfig{.port = 0}, route);
+  ASSERT_TRUE(other.reaches("banyan:router_worker_ready{", 1));
+  auto ask = [](Client& client, const std::string& name, const std::string& last_id) {
+    std::string body = R"({"prompt":"Hi","max_tokens":1500,"ignore_eos":true,"stream":true})";
+    client.send(
+        fmt::format("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: {}\r\n"
+                    "Last-Event-ID: {}\r\nContent-Length: {}\r\n\r\n{}",
+                    name, last_id, body.size(), body));
+  };
+  auto drawn = [&] {
+    double sum = 0;
+    for (const auto& one : workers_) sum += one->figure("sglang:generation_tokens_total");
+    return sum;
+  };
+  Client first(port());
+  ask(first, "whole", "0");
+  std::string whole = first.response().body;
+  EXPECT_EQ(drawn(), 1500);
+  // It ended at the worker, and the client has half of it.
+  size_t half = whole.find("id: ", whole.size() / 2);
+  Client again(other.port());
+  ask(again, "whole", whole.substr(half + 4, whole.find('\n', half) - half - 4));
+  std::string rest = again.response().body;
+  EXPECT_TRUE(timeless(rest) == timeless(whole.substr(whole.find("\n\n", half) + 2)));
+  EXPECT_EQ(drawn(), 1500) << "nothing was computed";
+
+  Client cut(port());
+  ask(cut, "cut", "0");
+  std::string begun = cut.read_until("id: 9@");
+  std::string place = cut.read_until("\n");
+  cut.reset();
+  for (const auto& one : workers_) ASSERT_TRUE(one->reaches("sglang:num_running_reqs", 0, true));
+  EXPECT_LT(drawn(), 1500 + 1400) << "it was cut before its end";
+  Client moved(other.port());
+  ask(moved, "cut", "9@" + place.substr(0, place.size() - 1));
+  rest = moved.response().body;
+  EXPECT_TRUE(rest.starts_with("id: 10@" + place)) << rest.substr(0, 100);
+  EXPECT_NE(rest.find("[DONE]"), rest.npos);
+  EXPECT_LT(drawn(), 2 * 1500 + 20) << "what it had drawn is not drawn again";
 }
 
 TEST_F(RouteApi, TakesTurnsWhereAskedTo) {

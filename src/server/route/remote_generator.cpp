@@ -78,14 +78,18 @@ Status RouteConfig::validate() const {
 
 struct RemoteGenerator::RemoteSubmission final : Submission {
   using Submission::Submission;
+  std::string_view place(size_t index) const override { return places[index]; }
+
   std::vector<std::weak_ptr<Job>> jobs;  // by index
+  std::vector<std::string> places;       // by index: names of the workers
 };
 
 // One request, on whichever worker it runs.
 struct RemoteGenerator::Job {
   std::shared_ptr<RemoteSubmission> submission;
   size_t index = 0;
-  WireRequest wire;  // as submitted
+  WireRequest wire;   // as submitted
+  std::string place;  // the worker that may have its output already
   std::shared_ptr<PromptPages> pages;
   uint64_t number = 0;
   SteadyTime arrived, queue_deadline;
@@ -208,8 +212,10 @@ RemoteGenerator::Counts RemoteGenerator::counts() const {
 // ---- Coming -------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<Submission>> RemoteGenerator::submit(std::vector<GenerateRequest> requests,
-                                                            SubmissionSinks sinks) {
+                                                            SubmissionSinks sinks,
+                                                            std::vector<RunName> names) {
   CHECK(!requests.empty());
+  names.resize(requests.size());
   if (stopped_) return exhausted("the router is shutting down");
   if (std::ssize(waiting_) + std::ssize(requests) > config_.queued_max) {
     return exhausted("{} requests wait for a worker, and --queue-size is {}", waiting_.size(),
@@ -231,9 +237,12 @@ Result<std::shared_ptr<Submission>> RemoteGenerator::submit(std::vector<Generate
     job->index = jobs.size();
     job->number = static_cast<uint64_t>(counts_.requests) + jobs.size();
     job->wire.request = std::move(request);
+    job->wire.name = std::move(names[job->index].name);
+    job->place = std::move(names[job->index].place);
     job->arrived = now;
     job->queue_deadline = now + seconds(config_.queue_timeout_s);
     submission->jobs.push_back(job);
+    submission->places.emplace_back();
     jobs.push_back(std::move(job));
   }
   counts_.requests += std::ssize(jobs);
@@ -269,7 +278,8 @@ WorkerChoice::Request RemoteGenerator::request_of(const Job& job) const {
           .output_tokens = std::clamp<int64_t>(left, 0, usual),
           .id = job.number,
           .identity = job.identity,
-          .excluded = job.refused_by};
+          .excluded = job.refused_by,
+          .place = job.tokens.empty() ? job.place : std::string_view()};
 }
 
 bool RemoteGenerator::place(const JobPtr& job) {
@@ -310,6 +320,7 @@ void RemoteGenerator::start(const JobPtr& job, const WorkerChoice::Placement& pl
   job->delivered = job->answered = false;
   job->carry.clear();
   if (job->tokens.empty()) job->identity = worker->info()->identity;
+  job->submission->places[job->index] = worker->name();
   ++worker->in_flight;
   ++worker->unanswered;
   worker->waiting_tokens += job->prompt_tokens();

@@ -44,7 +44,8 @@ class RemoteGenerator final : public Generator {
   ~RemoteGenerator() override;
 
   Result<std::shared_ptr<Submission>> submit(std::vector<GenerateRequest> requests,
-                                             SubmissionSinks sinks) override;
+                                             SubmissionSinks sinks,
+                                             std::vector<RunName> names = {}) override;
   void cancel(const std::shared_ptr<Submission>& submission) override;
   void cancel_all() override;
   void abandon(const std::shared_ptr<Submission>& submission, std::optional<size_t> index) override;

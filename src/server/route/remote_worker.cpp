@@ -98,6 +98,7 @@ void RemoteWorker::take(int status, const Status& outcome) {
   }
   if (info->epoch != epoch_) failures_ = 0;  // another process
   epoch_ = info->epoch;
+  name_ = fmt::format("{:08x}", static_cast<uint32_t>(epoch_));
   info_ = *std::move(info);
   ++answers_;
   if (events_.answered) events_.answered();

@@ -41,6 +41,8 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
   void stop();
 
   const std::string& url() const { return url_; }
+  // Of the process, the same at every router; empty: not known yet.
+  std::string_view name() const { return name_; }
   // Null: it has not answered yet, or not since it was suspected.
   const WorkerInfo* info() const { return info_ ? &*info_ : nullptr; }
   bool is_ready() const { return !leaving && info_ && info_->state == WorkerInfo::State::kReady; }
@@ -76,6 +78,7 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
   std::string answer_;
   SteadyTime asked_, progressed_;
   uint64_t epoch_ = 0;
+  std::string name_;
   int64_t steps_ = -1;
   int failures_ = 0;
   SteadyTime closed_until_;

@@ -229,9 +229,17 @@ RouteRequest WorkerChoice::request_for(const View& view, const Request& request)
   return made;
 }
 
+WorkerChoice::Placement WorkerChoice::choose(const Request& request, SteadyTime now) {
+  Placement placed = choose_any(request, now);
+  if (placed.worker >= 0 || request.place.empty()) return placed;
+  Request anywhere = request;
+  anywhere.place = {};
+  return choose_any(anywhere, now);
+}
+
 // Among several views, the one in which the request is expected to finish first; for policies other
 // than cost, the one with the fewest requests per worker.
-WorkerChoice::Placement WorkerChoice::choose(const Request& request, SteadyTime now) {
+WorkerChoice::Placement WorkerChoice::choose_any(const Request& request, SteadyTime now) {
   bool by_cost = config_.policy == "cost";
   Placement best;
   double best_cost = 0;
@@ -242,7 +250,9 @@ WorkerChoice::Placement WorkerChoice::choose(const Request& request, SteadyTime 
     int64_t running = 0;
     for (int n = 0; n < std::ssize(sources_); ++n) {
       if (source(n).view != v) continue;
-      view.fleet->set_accepting(n, source(n).worker->has_room(now));
+      const RemoteWorker& worker = *source(n).worker;
+      bool fits = request.place.empty() || worker.name() == request.place;
+      view.fleet->set_accepting(n, fits && worker.has_room(now));
       running += source(n).worker->in_flight;
     }
     RouteRequest routed = request_for(view, request);

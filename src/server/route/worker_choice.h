@@ -36,6 +36,7 @@ class WorkerChoice {
     uint64_t id = 0;
     std::string_view identity;        // of the workers that may continue it; empty: any
     std::span<const int> excluded{};  // workers
+    std::string_view place;           // the worker that should run it, if it can; empty: any
   };
   struct Placement {
     int worker = -1;  // -1: none
@@ -96,6 +97,7 @@ class WorkerChoice {
   void report_load(Source& source, SteadyTime now);
   int view_for(const Source& source, const KvHello* hello);
   bool announces(const Source& source) const;
+  Placement choose_any(const Request& request, SteadyTime now);
   RouteRequest request_for(const View& view, const Request& request);
   Source& source(int number) { return sources_[number]; }
 

@@ -1,4 +1,5 @@
 // POST /worker/generate: runs a router's request and streams its events.
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -9,11 +10,14 @@
 #include "server/grammar_queue.h"
 #include "server/json/endpoint.h"
 #include "server/worker/endpoints.h"
+#include "server/worker/run_logs.h"
 #include "server/worker/wire.h"
 #include "server/worker/worker_info.h"
 
 namespace banyan {
 namespace {
+
+using SteadyClock = std::chrono::steady_clock;
 
 // One request of a router. Owned by its sinks.
 class WorkerRun : public std::enable_shared_from_this<WorkerRun> {
@@ -31,6 +35,9 @@ class WorkerRun : public std::enable_shared_from_this<WorkerRun> {
   void start(std::shared_ptr<const CompiledGrammar> grammar);
   Result<std::shared_ptr<TokenConstraint>> constraint(
       std::shared_ptr<const CompiledGrammar> grammar) const;
+  bool replay();
+  void open_log(const Digest& digest);
+  void log(const TokenEvent& event);
   void take(const TokenEvent& event);
   void reject(const Error& error);
   void send(std::string_view line, bool last);
@@ -40,6 +47,7 @@ class WorkerRun : public std::enable_shared_from_this<WorkerRun> {
   ResponderPtr responder_;
   WireRequest wire_;
   std::shared_ptr<Submission> submission_;
+  RunLogs::LogPtr log_;  // null: nobody will ask for it
   std::string line_;
 };
 
@@ -53,10 +61,10 @@ void WorkerRun::use(WireRequest wire) {
 }
 
 void WorkerRun::compile(const GrammarSource& grammar) {
-  auto timeout = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+  auto timeout = std::chrono::duration_cast<SteadyClock::duration>(
       std::chrono::duration<double>(service_.config().grammar_timeout_s));
   auto wait = service_.grammars().compile(
-      service_.llm(), client_, {{grammar, "grammar"}}, std::chrono::steady_clock::now() + timeout,
+      service_.llm(), client_, {{grammar, "grammar"}}, SteadyClock::now() + timeout,
       [self = shared_from_this()](GrammarQueue::End end, const CompiledGrammars& compiled,
                                   const RequestError* error) {
         if (end == GrammarQueue::End::kFailed) return self->reject(error->error);
@@ -95,6 +103,7 @@ Result<std::shared_ptr<TokenConstraint>> WorkerRun::constraint(
 void WorkerRun::start(std::shared_ptr<const CompiledGrammar> grammar) {
   auto made = constraint(std::move(grammar));
   if (!made) return reject(made.error());
+  if (!wire_.name.empty() && replay()) return;
   std::vector<GenerateRequest> requests;
   requests.push_back(std::move(wire_.request));
   requests[0].constraint = *std::move(made);
@@ -113,6 +122,53 @@ void WorkerRun::start(std::shared_ptr<const CompiledGrammar> grammar) {
   });
 }
 
+// Sends what a run of this name has sent before, to a router that is gone, so that the rest alone
+// is computed. Returns whether there is no rest.
+bool WorkerRun::replay() {
+  GenerateRequest& request = wire_.request;
+  Digest digest = request_digest(wire_);
+  RunLogs::LogPtr begun;
+  if (request.resume_tokens.empty()) begun = service_.run_logs().find(wire_.name, digest);
+  if (!begun) {
+    open_log(digest);
+    return false;
+  }
+  send(begun->lines, begun->ended);
+  if (begun->ended) return true;
+  request.resume_tokens = begun->tokens;
+  request.options.prompt_logprobs_begin.reset();
+  log_ = service_.run_logs().open(*begun, SteadyClock::now());
+  return false;
+}
+
+// A run that continues another worker's reports that one's tokens as well, but their
+// log-probabilities are lost.
+void WorkerRun::open_log(const Digest& digest) {
+  const GenerationOptions& options = wire_.request.options;
+  const std::vector<TokenId>& before = wire_.request.resume_tokens;
+  bool with_logprobs = options.logprobs || options.top_logprobs > 0 ||
+                       !options.logprob_token_ids.empty() || options.prompt_logprobs_begin;
+  if (!before.empty() && with_logprobs) return;
+  RunLog log{.name = wire_.name, .request = digest, .tokens = before};
+  for (size_t i = 0; i < before.size(); ++i) {
+    int64_t position = std::ssize(wire_.request.prompt) + static_cast<int64_t>(i);
+    append_event({.position = position, .has_token = true, .token = before[i]}, log.lines);
+  }
+  log_ = service_.run_logs().open(std::move(log), SteadyClock::now());
+}
+
+// `line_` is the event's.
+void WorkerRun::log(const TokenEvent& event) {
+  if (!log_ || event.is_progress()) return;
+  bool ended = event.finish != FinishReason::kNone;
+  if (ended && event.finish != FinishReason::kStop && event.finish != FinishReason::kLength) {
+    return service_.run_logs().drop(*log_);
+  }
+  service_.run_logs().append(*log_, line_, SteadyClock::now());
+  if (event.has_token && !event.from_prompt) log_->tokens.push_back(event.token);
+  log_->ended = ended;
+}
+
 void WorkerRun::take(const TokenEvent& event) {
   bool last = event.finish != FinishReason::kNone;
   bool leaves =
@@ -120,6 +176,7 @@ void WorkerRun::take(const TokenEvent& event) {
   if (leaves) return send(kResumableLine, true);
   line_.clear();
   append_event(event, line_);
+  log(event);
   send(line_, last);
 }
 

@@ -116,6 +116,7 @@ void visit_members(T& w, Visit visit) {
   visit("sampling", w.request.sampling);
   visit("options", w.request.options);
   visit("constraint", w.constraint);
+  visit("name", w.name);
 }
 
 // ---- Writing ------------------------------------------------------------------------------------
@@ -418,6 +419,16 @@ Result<WireRequest> read_request(std::string_view body) {
   wire.request.resume_tokens = TRY(take_ids(body, "resume_tokens"));
   if (!body.empty()) return invalid_argument("the body: {} bytes follow its end", body.size());
   return wire;
+}
+
+Digest request_digest(const WireRequest& request) {
+  WireRequest plain = request;
+  plain.name.clear();
+  plain.request.resume_tokens.clear();
+  GenerationOptions& options = plain.request.options;
+  options.age_s = options.timeout_s = 0;
+  std::string body = write_request(plain);
+  return Hasher().bytes(std::as_bytes(std::span(body))).finish();
 }
 
 void append_event(const TokenEvent& e, std::string& out) {

@@ -21,6 +21,7 @@
 
 #include "banyan/constraint_source.h"
 #include "banyan/request.h"
+#include "base/digest.h"
 #include "base/json.h"
 
 namespace banyan {
@@ -32,6 +33,7 @@ struct WireRequest {
   int version = kWorkerProtocol;
   GenerateRequest request;
   ConstraintSource constraint;
+  std::string name;  // of the run, for a router that takes over (run_logs.h); empty: none will
 };
 
 // The body of POST /worker/generate, and its type.
@@ -39,6 +41,9 @@ std::string write_request(const WireRequest& request);
 inline constexpr const char* kWireRequestType = "application/octet-stream";
 // kInvalidArgument names the first member that is missing, unknown or of the wrong type.
 Result<WireRequest> read_request(std::string_view body);
+// Of what a run's output depends on: not of its name, of time that has passed, or of output that
+// was drawn elsewhere.
+Digest request_digest(const WireRequest& request);
 
 void append_event(const TokenEvent& event, std::string& out);
 void append_rejection(const Error& error, std::string& out);

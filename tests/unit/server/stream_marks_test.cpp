@@ -30,6 +30,19 @@ TEST(StreamMarks, CountEventsOfEachChoice) {
   EXPECT_EQ(events, "id: 2,1;1\ndata: [DONE]\n\n");
 }
 
+TEST(StreamMarks, NameTheWorkerOfAChoice) {
+  StreamMarks marks(2);
+  std::string events = event("a");
+  marks.mark(1, events, "5f3a");
+  EXPECT_EQ(events, "id: 0,1@5f3a\ndata: a\n\n");
+  StreamMarks other(2);
+  ASSERT_TRUE(other.resume("0,1@5f3a;1"));
+  EXPECT_EQ(other.place(0), "");
+  EXPECT_EQ(other.place(1), "5f3a");
+  marks.mark(1, events, "77");  // it moved
+  EXPECT_EQ(events.substr(0, events.find('\n')), "id: 0,2@77");
+}
+
 // Whatever a client has of a stream, the rest of another run completes it, however the choices'
 // events alternate there.
 TEST(StreamMarks, TheRestIsWhatTheClientLacks) {
@@ -71,7 +84,7 @@ TEST(StreamMarks, TheRestIsWhatTheClientLacks) {
 
 TEST(StreamMarks, RefusesIdsOfOtherStreams) {
   for (const char* id : {"x", "1", "1,2,3", "1,2;", "1,2;3;4", "1,-2", "1;2,3", "1,2,", ",", "1,2 ",
-                         "99999999999999999999,1"}) {
+                         "1@xy,2", "1,2;1@5f", "@5f,1", "99999999999999999999,1"}) {
     EXPECT_FALSE(StreamMarks(2).resume(id)) << id;
   }
   for (const char* id : {"1,2", "0,0", "1,2;1"}) EXPECT_TRUE(StreamMarks(2).resume(id)) << id;

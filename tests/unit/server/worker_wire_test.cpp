@@ -38,6 +38,7 @@ WireRequest full_request() {
   rules->tokens_max = 5;
   rules->inside = true;
   wire.constraint.thinking = rules;
+  wire.name = "one/0";
   return wire;
 }
 
@@ -61,6 +62,21 @@ TEST(WorkerWire, ARequestArrivesAsItWas) {
   EXPECT_EQ(got->constraint.early.tokens_min, wire.constraint.early.tokens_min);
   EXPECT_EQ(got->constraint.thinking->ending, wire.constraint.thinking->ending);
   EXPECT_EQ(got->constraint.tokens, nullptr);
+  EXPECT_EQ(got->name, "one/0");
+}
+
+TEST(WorkerWire, ADigestCoversWhatTheOutputDependsOn) {
+  Digest digest = request_digest(full_request());
+  WireRequest later = full_request();
+  later.name = "two/0";
+  later.request.resume_tokens = {7, 8, 9};
+  later.request.options.age_s = later.request.options.timeout_s = 3;
+  EXPECT_EQ(request_digest(later), digest);
+  WireRequest prompt = full_request(), seed = full_request(), salt = full_request();
+  prompt.request.prompt.back() = 4;
+  seed.request.sampling.seed = 1;
+  salt.request.options.cache_salt = "another";
+  for (const WireRequest& other : {prompt, seed, salt}) EXPECT_NE(request_digest(other), digest);
 }
 
 TEST(WorkerWire, RulesOfTokensArrive) {
