@@ -60,9 +60,15 @@ void echo(Service& service, HttpRequest request, ResponderPtr responder) {
   if (!taken) responder->respond_error(503, "busy");
 }
 
-// Blocks the thread that compiles grammars until the test releases it.
+// Blocks the thread that compiles grammars until the test releases it. Answers once it waits: a
+// release that nobody waited for would let the next test's go on.
 void hold_grammars(Service& service, HttpRequest, ResponderPtr responder) {
-  service.grammars().run([] { grammars_held().acquire(); });
+  auto waits = std::make_shared<std::binary_semaphore>(0);
+  service.grammars().run([waits] {
+    waits->release();
+    grammars_held().acquire();
+  });
+  waits->acquire();
   responder->respond(200, "", "text/plain");
 }
 
