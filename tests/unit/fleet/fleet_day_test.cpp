@@ -1,5 +1,5 @@
 // A thousand simulated workers for BANYAN_FLEET_HOURS hours; each hour one in a hundred dies.
-// `scripts/test --full` runs a day, which takes minutes.
+// `scripts/test --full` runs a day, which takes half an hour.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
