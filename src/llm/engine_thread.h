@@ -44,7 +44,7 @@ class EngineThread final : public Generator {
 
   // Submits all of `requests` (at least one) or none. The engine's errors arrive through the sinks.
   // Returns kExhausted when too many submissions are waiting, or after stop(). Safe from any
-  // thread. Names are not used: whoever asks this process again has its cache.
+  // thread. `names` is ignored: a client that asks this process again finds its prefix cached.
   Result<std::shared_ptr<Submission>> submit(std::vector<GenerateRequest> requests,
                                              SubmissionSinks sinks,
                                              std::vector<RunName> names = {}) override;
