@@ -135,9 +135,9 @@ std::vector<int64_t> GgufConfig::integers(std::string_view key) {
   return values;
 }
 
-// So that sums and products of two values do not overflow.
+// So that sums and products of two values do not overflow; 2^31 - 1 is some files' "no limit".
 int64_t GgufConfig::bounded(std::string_view key, int64_t value) {
-  constexpr int64_t kMost = int64_t{1} << 30;
+  constexpr int64_t kMost = int64_t{1} << 31;
   if (value >= -kMost && value <= kMost) return value;
   fail(corrupt("{}: {}{} is {}; the limit is {}", file_.pairs().path(), prefix_, key, value, kMost)
            .error());

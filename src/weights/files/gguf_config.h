@@ -28,7 +28,7 @@ class GgufConfig {
 
   Result<Json> make();
 
-  // These read the metadata and mark keys as read. An integer beyond 2^30 is an error.
+  // These read the metadata and mark keys as read. An integer beyond 2^31 is an error.
   bool has(std::string_view key);
   int64_t integer(std::string_view key, int64_t fallback);
   double number(std::string_view key, double fallback);
