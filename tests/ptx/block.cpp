@@ -1,0 +1,118 @@
+#include "ptx/block.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "ptx/grid.h"
+#include "ptx/text.h"
+#include "ptx/warp.h"
+
+namespace banyan::ptx {
+namespace {
+
+// So that a swizzled tile that is aligned in shared memory is so on the host.
+constexpr size_t kAlignment = 1024;
+
+}  // namespace
+
+Block::Block(Grid& grid, Cluster& cluster, const Entry& entry, uint32_t index, uint32_t rank)
+    : grid(grid), cluster(cluster), index(index), rank(rank) {
+  size_t alignment = entry.shared_alignment;
+  shared_bytes = (entry.static_shared_bytes + alignment - 1) / alignment * alignment +
+                 grid.launch.shared_bytes;
+  storage_.assign(shared_bytes + kAlignment, std::byte{0xff});
+  auto address = std::bit_cast<uintptr_t>(storage_.data());
+  shared = storage_.data() + (kAlignment - address % kAlignment) % kAlignment;
+  uint32_t threads = grid.launch.threads;
+  for (uint32_t first = 0; first < threads; first += kLanes) {
+    uint32_t count = std::min<uint32_t>(kLanes, threads - first);
+    uint32_t lanes = count == kLanes ? kAllLanes : (1u << count) - 1;
+    warps.push_back(std::make_unique<Warp>(*this, entry, first / kLanes, lanes));
+  }
+  live_warps = static_cast<uint32_t>(warps.size());
+}
+
+Block::~Block() = default;
+
+std::byte* Block::memory(uint64_t address, uint32_t bytes, int lane) const {
+  if (address < kSharedBegin || address - kSharedBegin + bytes > shared_bytes) {
+    fail("lane {}: {} bytes at {:#x} are outside of the shared memory, {:#x} to {:#x}", lane, bytes,
+         address, kSharedBegin, kSharedBegin + shared_bytes);
+  }
+  return shared + (address - kSharedBegin);
+}
+
+void Block::arrive(Warp& warp, uint32_t id, uint32_t expected, bool waits) {
+  if (id >= kBarriers) fail("there is no barrier {}", id);
+  if (expected % kLanes != 0) fail("{} threads are no whole warps", expected);
+  Barrier& barrier = barriers[id];
+  if (barrier.arrived > 0 && barrier.expected != expected) {
+    fail("barrier {} expects {} threads for some and {} for others", id, barrier.expected,
+         expected);
+  }
+  barrier.expected = expected;
+  barrier.arrived += kLanes;
+  if (waits) {
+    barrier.waiting.push_back(&warp);
+    warp.block("a barrier", false);
+  }
+  complete_if_all_came(barrier);
+}
+
+void Block::complete_if_all_came(Barrier& barrier) {
+  uint32_t expected = barrier.expected > 0 ? barrier.expected : live_warps * kLanes;
+  if (barrier.arrived == 0 || barrier.arrived < expected) return;
+  barrier.arrived = 0;
+  for (Warp* warp : barrier.waiting) warp->release();
+  barrier.waiting.clear();
+}
+
+void Block::warp_exited() {
+  --live_warps;
+  for (Barrier& barrier : barriers) complete_if_all_came(barrier);
+  cluster.warp_exited();
+}
+
+std::byte* Cluster::memory(const Block& own, uint64_t address, uint32_t bytes, int lane) const {
+  uint64_t rank = address >> kRankShift;
+  if (rank == 0) return own.memory(address, bytes, lane);
+  if (rank > blocks.size()) {
+    fail("lane {}: {:#x} is no address of this cluster's shared memory", lane, address);
+  }
+  const Block& block = *blocks[rank - 1];
+  if (block.live_warps == 0) {
+    fail("lane {}: the block of rank {} has exited, and its shared memory with it", lane, rank - 1);
+  }
+  return block.memory(address & ((uint64_t{1} << kRankShift) - 1), bytes, lane);
+}
+
+void Cluster::arrive(Warp& warp) {
+  if (warp.cluster_phase > phase) fail("it arrives twice at the barrier of the cluster");
+  warp.cluster_phase = phase + 1;
+  ++arrived;
+  complete_if_all_came();
+}
+
+void Cluster::wait(Warp& warp) {
+  if (warp.cluster_phase == 0) fail("it waits for the cluster and has not arrived");
+  warp.waits_for_cluster = phase < warp.cluster_phase;
+  if (warp.waits_for_cluster) warp.block("the barrier of the cluster", true);
+}
+
+void Cluster::complete_if_all_came() {
+  if (arrived == 0 || arrived < live_warps) return;
+  arrived = 0;
+  ++phase;
+  for (auto& block : blocks) {
+    for (auto& warp : block->warps) {
+      if (warp->cluster_phase == phase && warp->waits_for_cluster) warp->release();
+    }
+  }
+}
+
+void Cluster::warp_exited() {
+  --live_warps;
+  complete_if_all_came();
+}
+
+}  // namespace banyan::ptx
