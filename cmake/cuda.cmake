@@ -13,3 +13,7 @@ set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # which CMake 3.25 does no
 # only where a kernel says so, and constexpr functions are for a card, too.
 set(BANYAN_CUDA_OPTIONS -lineinfo --fmad=false --expt-relaxed-constexpr
     -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers -Werror=all-warnings)
+
+include(${CMAKE_CURRENT_LIST_DIR}/wgmma_forms.cmake)
+set(BANYAN_WGMMA_FORMS ${CMAKE_BINARY_DIR}/wgmma)  # a folder to include from
+banyan_write_wgmma_forms(${BANYAN_WGMMA_FORMS})

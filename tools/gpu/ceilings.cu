@@ -7,10 +7,12 @@
 #include <random>
 
 #include "card.cuh"
-#include "wgmma.cuh"
+#include "kernels/cuda/device/wgmma.cuh"
 
 namespace banyan::gpu {
 namespace {
+
+using namespace cuda::device;
 
 constexpr size_t kBytes = size_t{8} << 30;
 

@@ -13,10 +13,12 @@
 
 #include "card.cuh"
 #include "kernels/cuda/wgmma_arithmetic.h"
-#include "wgmma.cuh"
+#include "kernels/cuda/device/wgmma.cuh"
 
 namespace banyan::gpu {
 namespace {
+
+using namespace cuda::device;
 
 constexpr int kRows = 64;         // of A
 constexpr int kColumnsMax = 256;  // rows of B

@@ -8,8 +8,25 @@
 namespace banyan::cuda {
 namespace {
 
+// Eight columns at a time, which stay together.
+void pack_tiles(const PackArgs& a) {
+  constexpr int64_t kTogether = 8;
+  const auto* from = static_cast<const BFloat16*>(a.source);
+  for (int64_t r = 0; r < a.row_count; ++r) {
+    for (int64_t c = 0; c < tiles_of(a.k) * kTile; c += kTogether) {
+      BFloat16 columns[kTogether] = {};
+      if (c < a.k) {
+        std::memcpy(columns, from + r * a.k + c, least(kTogether, a.k - c) * sizeof(BFloat16));
+      }
+      std::memcpy(static_cast<std::byte*>(a.packed) + tiled_offset(a.row_begin + r, c, a.k),
+                  columns, sizeof(columns));
+    }
+  }
+}
+
 template <Format F>
 void pack_codes(const PackArgs& a) {
+  if (is_tiled(F)) return pack_tiles(a);
   auto* to = static_cast<uint8_t*>(a.packed) + a.row_begin * Packed<F>::row_bytes(a.k);
   const auto* from = static_cast<const uint8_t*>(a.source);
   if (!has_nibbles(F)) {

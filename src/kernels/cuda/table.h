@@ -1,6 +1,7 @@
 // The kernel table of this folder, for whatever device runs its kernels. A device has
 //
 //   template <class Kernel> static void launch(void* queue, const Kernel& kernel);
+//   static void multiply_tiles(const GemmArgs&);  // from the output of RoundRows (tensor_gemm.h)
 #pragma once
 
 #include "kernels/cuda/attention.h"
@@ -14,6 +15,7 @@
 #include "kernels/cuda/recurrent.h"
 #include "kernels/cuda/rowwise.h"
 #include "kernels/cuda/sparse.h"
+#include "kernels/cuda/tensor_gemm.h"
 #include "kernels/kernel_table.h"
 
 namespace banyan::cuda {
@@ -42,17 +44,25 @@ void sort_experts(const SortExpertsArgs& args) {
 
 template <class Device, Format F>
 void run_gemm(const GemmArgs& args) {
-  if constexpr (has_integers(F)) launch<Device, QuantiseRows>(args);
-  launch<Device, Gemm<F>>(args);
+  if constexpr (is_tiled(F)) {
+    launch<Device, RoundRows>(args);
+    Device::multiply_tiles(args);
+  } else {
+    if constexpr (has_integers(F)) launch<Device, QuantiseRows>(args);
+    launch<Device, Gemm<F>>(args);
+  }
+}
+
+template <Format F>
+size_t gemm_workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
+  if (is_tiled(F)) return RoundedRows::bytes(rows, segments, k);
+  return has_integers(F) ? QuantisedRows::bytes(rows, segments, k, group) : 0;
 }
 
 template <class Device, Format F>
 GemmKernel gemm_kernel() {
   return {.packed_bytes = Packed<F>::bytes,
-          .workspace_bytes =
-              [](int64_t rows, int64_t segments, int64_t k, int64_t group) {
-                return has_integers(F) ? QuantisedRows::bytes(rows, segments, k, group) : 0;
-              },
+          .workspace_bytes = gemm_workspace_bytes<F>,
           .pack = pack_weights<F>,
           .gather = launch<Device, Gather<F>, GatherArgs>,
           .run = run_gemm<Device, F>};

@@ -2,6 +2,10 @@
 //
 // The codes of a row follow each other, two to a byte where they have four bits, and rows follow
 // each other; then f32 scales [n, groups], then zeros [n, groups] of uint4.
+//
+// bf16, which tensor cores multiply, lies in tiles of 64 rows and 64 columns instead, each as it is
+// to lie in shared memory (shared_layout.h): [row tiles, column tiles] of 8 KB. Columns are filled
+// up with zeros to whole tiles.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +13,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/math.h"
+#include "kernels/cuda/shared_layout.h"
 #include "tensor/float_types.h"
 
 namespace banyan::cuda {
@@ -23,6 +28,24 @@ constexpr bool has_integers(Format format) {
 }
 constexpr bool has_nibbles(Format format) {
   return has_integers(format) && format != Format::kInt8;
+}
+
+constexpr bool is_tiled(Format format) {
+  return format == Format::kBF16;
+}
+
+inline constexpr int64_t kTile = 64;  // rows and columns
+inline constexpr int64_t kTileBytes = kTile * kTileRowBytes;
+
+BANYAN_HOST_DEVICE constexpr int64_t tiles_of(int64_t length) {
+  return (length + kTile - 1) / kTile;
+}
+
+// The offset in bytes of element [j, c] of a tiled matrix with k columns.
+BANYAN_HOST_DEVICE constexpr int64_t tiled_offset(int64_t j, int64_t c, int64_t k) {
+  int64_t tile = j / kTile * tiles_of(k) + c / kTile;
+  return tile * kTileBytes + swizzled(static_cast<uint32_t>(j % kTile),
+                                      static_cast<uint32_t>(c % kTile) * sizeof(BFloat16));
 }
 
 // What products of the format multiply weights with, and what they sum up.
@@ -43,6 +66,7 @@ struct Packed {
     return (n * row_bytes(k) + 3) / 4 * 4;
   }
   static constexpr size_t bytes(int64_t n, int64_t k, int64_t group) {
+    if (is_tiled(F)) return tiles_of(n) * tiles_of(k) * kTileBytes;
     int64_t groups = has_scales(F) ? n * (k / group) : 0;
     int64_t all = scales_offset(n, k) + groups * (F == Format::kUint4 ? 5 : 4);
     return (all + 63) / 64 * 64;
@@ -71,7 +95,7 @@ struct Packed {
   BANYAN_HOST_DEVICE Element<F> at(int64_t j, int64_t c, int64_t g) const {
     if constexpr (F == Format::kF32) return reinterpret_cast<const float*>(row(j))[c];
     if constexpr (F == Format::kBF16) {
-      return to_float(reinterpret_cast<const BFloat16*>(row(j))[c]);
+      return to_float(*reinterpret_cast<const BFloat16*>(data + tiled_offset(j, c, k)));
     }
     if constexpr (F == Format::kF16) return to_float(reinterpret_cast<const Float16*>(row(j))[c]);
     if constexpr (F == Format::kFp8) return to_float(Float8E4M3{code(j, c)});

@@ -4,6 +4,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/block.cuh"
 #include "kernels/cuda/device/queue.cuh"
+#include "kernels/cuda/device/tensor_gemm.cuh"
 #include "kernels/cuda/table.h"
 
 namespace banyan::cuda {
@@ -35,6 +36,8 @@ struct Device {
         kernel, scratch, scratch_bytes);
     BANYAN_CHECK_CUDA(cudaGetLastError());
   }
+
+  static void multiply_tiles(const GemmArgs& args) { device::multiply_tiles(args); }
 
  private:
   // A kernel must request more shared memory than this.

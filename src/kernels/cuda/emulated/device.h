@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/emulated/block.h"
+#include "kernels/cuda/emulated/tensor_gemm.h"
 
 namespace banyan::cuda::emulated {
 
@@ -28,6 +29,8 @@ struct Device {
       kernel(block);
     }
   }
+
+  static void multiply_tiles(const GemmArgs& args) { emulated::multiply_tiles(args); }
 };
 
 }  // namespace banyan::cuda::emulated

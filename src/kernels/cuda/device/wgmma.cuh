@@ -5,19 +5,13 @@
 
 #include "kernels/cuda/shared_layout.h"
 
-namespace banyan::gpu {
+namespace banyan::cuda::device {
 
 // d = a b^T + (keep ? d : 0) for a [64, 16] and b [n, 16]; d holds n / 2 values a thread.
 template <int n>
 struct Wgmma;
 
-}  // namespace banyan::gpu
-
-namespace banyan::gpu {
 #include "wgmma_forms.cuh"
-}  // namespace banyan::gpu
-
-namespace banyan::gpu {
 
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -25,8 +19,17 @@ __device__ inline void wgmma_fence() {
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-__device__ inline void wgmma_wait() {
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+// Until all groups but the last `pending` are complete.
+template <int pending = 0>
+__device__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+}
+// The compiler must not move reads of the results before the wait.
+template <int count>
+__device__ void wgmma_wait_for(float (&d)[count]) {
+  wgmma_wait<0>();
+#pragma unroll
+  for (int i = 0; i < count; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 // Plain stores to shared memory become visible to the tensor cores.
 __device__ inline void fence_shared() {
@@ -45,4 +48,4 @@ __device__ inline int accumulator_column(int i) {
   return i / 4 * 8 + static_cast<int>(threadIdx.x % 4) * 2 + i % 2;
 }
 
-}  // namespace banyan::gpu
+}  // namespace banyan::cuda::device

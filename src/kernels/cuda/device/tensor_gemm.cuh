@@ -1,0 +1,355 @@
+// Products of bf16 by wgmma (kernels/cuda/tensor_gemm.h has what they compute). Features are the
+// 64 rows of an instruction and rows of x its columns, whatever their number.
+//
+// A block has one warp that fetches and warpgroups that multiply, 64 features each. They hand
+// stages of shared memory to each other: 64 columns of the features, one bulk copy for each tile,
+// and of the rows of x, which may lie anywhere. The floors are n k 2 bytes of weights and 2 M n k
+// operations.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/device/async_copy.cuh"
+#include "kernels/cuda/device/queue.cuh"
+#include "kernels/cuda/device/wgmma.cuh"
+#include "kernels/cuda/tensor_gemm.h"
+
+namespace banyan::cuda::device {
+
+// Who sums up the segments of the columns: there is only one; a block all of them; or a cluster of
+// blocks, one each, and then each block adds up a part of the features over distributed shared
+// memory.
+enum class Segments { kOne, kOfBlock, kOfCluster };
+
+template <int Rows, int Groups, Segments Of>
+struct TensorGemm {
+  static constexpr int kRows = Rows, kGroups = Groups;  // of x; of threads that multiply
+  static constexpr bool kSplit = Of == Segments::kOfCluster;
+  static constexpr bool kAdds = Of == Segments::kOfBlock;
+  static constexpr int kFeatures = kGroups * static_cast<int>(kTile);
+  static constexpr int kMultipliers = kGroups * 128, kThreads = kMultipliers + kWarp;
+
+  static constexpr uint32_t kWeightBytes = kGroups * kTileBytes;
+  static constexpr uint32_t kStageBytes = kWeightBytes + kRows * kTileRowBytes;
+  // Two blocks share a multiprocessor if they have one group each.
+  static constexpr int kStages = static_cast<int>(least(8, kGroups * 96 * 1024 / kStageBytes));
+  static constexpr int kLag = kStages / 2;  // stages whose rows are under way
+  // Behind the stages: sums of this block's segment [rows, features], rows of x, barriers.
+  static constexpr uint32_t kSums = kStages * kStageBytes;
+  static constexpr uint32_t kSources = kSums + (kSplit ? kRows * kFeatures * 4 : 0);
+  static constexpr uint32_t kBarriers = kSources + kRows * 4;
+  static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
+  static_assert(kRows % 8 == 0 && kStages >= 3 && kSharedBytes <= 227 * 1024);
+
+  GemmArgs a;
+  int segments;  // of the columns
+};
+
+// The ring of stages, as one of its two sides walks along it.
+template <class G>
+struct Ring {
+  uint32_t shared, stage = 0, parity = 0;
+
+  __device__ uint32_t weights(uint32_t s) const { return shared + s * G::kStageBytes; }
+  __device__ uint32_t rows(uint32_t s) const { return weights(s) + G::kWeightBytes; }
+  __device__ uint32_t full(uint32_t s) const { return shared + G::kBarriers + s * 8; }
+  __device__ uint32_t empty(uint32_t s) const { return full(G::kStages + s); }
+  __device__ void next() {
+    if (++stage == G::kStages) stage = 0, parity ^= 1;
+  }
+  __device__ uint32_t back(uint32_t count) const {
+    return stage >= count ? stage - count : stage + G::kStages - count;
+  }
+};
+
+// Calls body(OutputTile, first segment, its end) for what this block computes.
+template <class G, class Body>
+__device__ void for_block_tiles(const G& g, const Body& body) {
+  if constexpr (G::kSplit) {
+    int64_t cluster = quotient(blockIdx.x, g.segments), clusters = quotient(gridDim.x, g.segments);
+    int rank = static_cast<int>(cluster_rank());
+    for_output_tiles(g.a, cluster, clusters, G::kRows, G::kFeatures,
+                     [&](const OutputTile& tile) { body(tile, rank, rank + 1); });
+  } else {
+    for_output_tiles(g.a, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
+                     [&](const OutputTile& tile) { body(tile, 0, g.segments); });
+  }
+}
+
+// The warp that fetches. Rows of x are plain copies of 16 bytes: a stage of them is handed over
+// once those of the next kLag stages are under way, as long as a copy takes.
+template <class G>
+class Fetcher {
+ public:
+  __device__ Fetcher(const G& g, unsigned char* shared)
+      : g_(g), sources_(reinterpret_cast<int*>(shared + G::kSources)),
+        ring_{shared_address(shared)}, rounded_(rounded_rows(g.a)) {}
+
+  __device__ void run() {
+    int64_t tiles = quotient(tiles_of(g_.a.k), g_.segments);  // of a segment
+    for_block_tiles(g_, [&](const OutputTile& tile, int begin, int end) {
+      if (fetched_ == 0) begin_with_weights(tile, begin * tiles, end * tiles);
+      find_rows(tile);
+      for (int64_t c = begin * tiles; c < end * tiles; ++c) fetch(tile, c);
+    });
+    wait_for_copies<0>();
+    fence_shared();
+    for (uint32_t lag = static_cast<uint32_t>(least(fetched_, G::kLag)); lag > 0; --lag) {
+      barrier_arrive(ring_.full(ring_.back(lag)));
+    }
+  }
+
+ private:
+  // Weights do not wait for the kernel before this one, which rounds x.
+  __device__ void begin_with_weights(const OutputTile& tile, int64_t begin, int64_t end) {
+    ahead_ = least(G::kStages, end - begin);
+    for (int64_t i = 0; i < ahead_; ++i) {
+      if (lane() == 0) fetch_weights(tile, begin + i, static_cast<uint32_t>(i));
+    }
+    wait_for_earlier_kernels();
+  }
+
+  // Rows past the last one repeat it.
+  __device__ void find_rows(const OutputTile& tile) {
+    __syncwarp();
+    for (int r = lane(); r < G::kRows; r += kWarp) {
+      sources_[r] = static_cast<int>(
+          source_row(g_.a, tile.row + least(r, tile.row_count - 1)));
+    }
+    __syncwarp();
+  }
+
+  __device__ void fetch(const OutputTile& tile, int64_t column_tile) {
+    barrier_wait(ring_.empty(ring_.stage), ring_.parity ^ 1);
+    if (lane() == 0 && fetched_ >= ahead_) fetch_weights(tile, column_tile, ring_.stage);
+    fetch_rows(tile, column_tile);
+    commit_copies();
+    if (fetched_ >= G::kLag) {
+      wait_for_copies<G::kLag>();
+      fence_shared();
+      barrier_arrive(ring_.full(ring_.back(G::kLag)));
+    }
+    ++fetched_;
+    ring_.next();
+  }
+
+  __device__ void fetch_weights(const OutputTile& tile, int64_t column_tile, uint32_t stage) {
+    const GemmArgs& a = g_.a;
+    const auto* matrix =
+        static_cast<const std::byte*>(a.weights.weight) + tile.matrix * a.weights.weight_stride;
+    int64_t first = tile.feature / kTile, columns = tiles_of(a.k);
+    int64_t count = least(G::kGroups, tiles_of(a.n) - first);
+    barrier_arrive_expecting(ring_.full(stage), static_cast<uint32_t>(count * kTileBytes));
+    for (int64_t i = 0; i < count; ++i) {
+      copy_bulk(ring_.weights(stage) + static_cast<uint32_t>(i * kTileBytes),
+                matrix + ((first + i) * columns + column_tile) * kTileBytes, kTileBytes,
+                ring_.full(stage));
+    }
+  }
+
+  __device__ void fetch_rows(const OutputTile& tile, int64_t column_tile) {
+    int64_t segment = tile.matrix * g_.a.weights.segment_step;
+    int chunk = lane() % 8;
+    const BFloat16* x = rounded_.row(0, segment) + column_tile * kTile + chunk * 8;
+    int64_t stride = rounded_.segments * rounded_.columns;
+#pragma unroll 8
+    for (int r = lane() / 8; r < G::kRows; r += kWarp / 8) {
+      copy_16(ring_.rows(ring_.stage) + swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(chunk) * 16),
+              x + sources_[r] * stride);
+    }
+  }
+
+  __device__ static int lane() { return static_cast<int>(threadIdx.x % kWarp); }
+
+  const G& g_;
+  int* sources_;
+  Ring<G> ring_;
+  RoundedRows rounded_;
+  int64_t fetched_ = 0, ahead_ = 0;  // stages; of the first ones, those whose weights are under way
+};
+
+// A warpgroup that multiplies its 64 features of every tile.
+template <class G>
+class Multiplier {
+ public:
+  static constexpr int kValues = G::kRows / 2;  // of a thread
+
+  __device__ Multiplier(const G& g, unsigned char* shared)
+      : g_(g), sums_(reinterpret_cast<float*>(shared + G::kSums)), ring_{shared_address(shared)} {}
+
+  __device__ void run() {
+    for_block_tiles(g_, [&](const OutputTile& tile, int begin, int end) {
+      float sums[kValues];
+      if constexpr (G::kAdds) {
+        float total[kValues] = {};
+        for (int s = begin; s < end; ++s) {
+          add_segment(sums);
+#pragma unroll
+          for (int i = 0; i < kValues; ++i) total[i] = __fadd_rn(total[i], sums[i]);
+        }
+        store(tile, total);
+      } else {
+        add_segment(sums);
+        G::kSplit ? store_split(tile, sums) : store(tile, sums);
+      }
+    });
+  }
+
+ private:
+  __device__ void add_segment(float (&sums)[kValues]) {
+    int64_t tiles = quotient(tiles_of(g_.a.k), g_.segments);
+    for (int64_t c = 0; c < tiles; ++c) {
+      barrier_wait(ring_.full(ring_.stage), ring_.parity);
+      uint64_t weights = tile_descriptor(ring_.weights(ring_.stage) + group() * kTileBytes);
+      uint64_t rows = tile_descriptor(ring_.rows(ring_.stage));
+      wgmma_fence();
+#pragma unroll
+      for (int step = 0; step < kTile / 16; ++step) {
+        Wgmma<G::kRows>::shared(sums, weights + step * kDescriptorStep,
+                                rows + step * kDescriptorStep, c > 0 || step > 0 ? 1 : 0);
+      }
+      wgmma_commit();
+      if (c > 0) {
+        wgmma_wait<1>();
+        release(ring_.back(1));
+      }
+      ring_.next();
+    }
+    wgmma_wait_for(sums);
+    release(ring_.back(1));
+  }
+
+  // All threads of the group have read the stage: their instructions are one.
+  __device__ void release(uint32_t stage) {
+    if (threadIdx.x % 128 == 0) barrier_arrive(ring_.empty(stage));
+  }
+
+  __device__ void store(const OutputTile& tile, const float (&sums)[kValues]) {
+#pragma unroll
+    for (int i = 0; i < kValues; ++i) {
+      put(tile, accumulator_column(i),
+          static_cast<int>(group() * kTile) + accumulator_row(i), sums[i]);
+    }
+  }
+
+  __device__ void put(const OutputTile& tile, int64_t row, int64_t feature, float sum) const {
+    const GemmArgs& a = g_.a;
+    int64_t j = tile.feature + feature;
+    if (row >= tile.row_count || j >= a.n) return;
+    if (a.bias != nullptr) sum = __fadd_rn(sum, a.bias[tile.matrix * a.bias_stride + j]);
+    a.y[(tile.row + row) * a.y_stride + tile.matrix * a.weights.y_column_stride + j] = sum;
+  }
+
+  // Each block of the cluster adds up the segments of its part of the features.
+  __device__ void store_split(const OutputTile& tile, const float (&sums)[kValues]) {
+#pragma unroll
+    for (int i = 0; i < kValues; ++i) {
+      sums_[accumulator_column(i) * G::kFeatures + accumulator_row(i)] = sums[i];
+    }
+    cluster_barrier();
+    int features = G::kFeatures / g_.segments;
+    int first = static_cast<int>(cluster_rank()) * features;
+    for (int i = static_cast<int>(threadIdx.x); i < G::kRows * features; i += 128) {
+      int row = i / features, feature = first + i % features;
+      uint32_t at = shared_address(sums_ + row * G::kFeatures + feature);
+      float sum = 0;
+      for (int s = 0; s < g_.segments; ++s) {
+        sum = __fadd_rn(sum, load_from_block(at, static_cast<uint32_t>(s)));
+      }
+      put(tile, row, feature, sum);
+    }
+    cluster_barrier();
+  }
+
+  __device__ static uint32_t group() { return threadIdx.x / 128; }
+
+  const G& g_;
+  float* sums_;
+  Ring<G> ring_;
+};
+
+template <class G>
+__global__ __launch_bounds__(G::kThreads) void run_tensor_gemm(const __grid_constant__ G g) {
+  extern __shared__ __align__(1024) unsigned char bytes[];
+  Ring<G> ring{shared_address(bytes)};
+  if (threadIdx.x == 0) {
+    for (uint32_t s = 0; s < G::kStages; ++s) {
+      barrier_init(ring.full(s), 1 + kWarp);
+      barrier_init(ring.empty(s), G::kGroups);
+    }
+    fence_barrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x >= G::kMultipliers) {
+    Fetcher<G>(g, bytes).run();
+    if constexpr (G::kSplit) {  // the warp is of the cluster, too
+      for_block_tiles(g, [](const OutputTile&, int, int) {
+        cluster_barrier();
+        cluster_barrier();
+      });
+    }
+  } else {
+    Multiplier<G>(g, bytes).run();
+  }
+}
+
+// As many blocks as have tiles, or as fill the card; a card alone knows how many tiles experts have.
+// A cluster computes one tile, so that its fetching warp is done when it meets the others.
+template <class G>
+unsigned block_count(const G& kernel, int64_t multiprocessors) {
+  const GemmArgs& a = kernel.a;
+  int64_t tiles = a.weights.count * ((a.x_rows + G::kRows - 1) / G::kRows) *
+                  ((a.n + G::kFeatures - 1) / G::kFeatures);
+  if (G::kSplit) return static_cast<unsigned>(tiles * kernel.segments);
+  int64_t resident = multiprocessors * (G::kGroups > 1 ? 1 : 2);
+  return static_cast<unsigned>(a.weights.begins != nullptr ? resident : least(tiles, resident));
+}
+
+template <class G>
+void launch_tensor_gemm(const GemmArgs& args) {
+  Queue& queue = queue_of(args.launch.queue);
+  G kernel{args, gemm_segments(args.weights.count, args.n, args.k)};
+  auto* function = run_tensor_gemm<G>;
+  BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         static_cast<int>(G::kSharedBytes)));
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {static_cast<unsigned>(G::kSplit ? kernel.segments : 1), 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = block_count(kernel, queue.multiprocessors());
+  config.blockDim = G::kThreads;
+  config.dynamicSmemBytes = G::kSharedBytes;
+  config.stream = queue.stream();
+  config.attrs = attributes;
+  config.numAttrs = 2;
+  BANYAN_CHECK_CUDA(cudaLaunchKernelEx(&config, function, kernel));
+}
+
+// Kernels for a few rows read the weights as fast as memory gives them, for many rows reuse them.
+template <Segments Of>
+void launch_for_rows(const GemmArgs& args, int64_t rows) {
+  if (rows <= 8) return launch_tensor_gemm<TensorGemm<8, 1, Of>>(args);
+  if (rows <= 16) return launch_tensor_gemm<TensorGemm<16, 1, Of>>(args);
+  launch_tensor_gemm<TensorGemm<32, 1, Of>>(args);
+}
+
+inline void multiply_tiles(const GemmArgs& args) {
+  constexpr int64_t kLikelyTopK = 8;
+  const GemmGroup& w = args.weights;
+  int64_t rows = args.x_rows;  // of a matrix, or likely so: only the card knows
+  if (w.begins != nullptr) {
+    rows = (rows * (args.x_index != nullptr ? kLikelyTopK : 1) + w.count - 1) / w.count;
+  }
+  bool one = gemm_segments(w.count, args.n, args.k) == 1;
+  if (rows <= 32) {
+    if (one || w.begins != nullptr) return launch_for_rows<Segments::kOfBlock>(args, rows);
+    return launch_for_rows<Segments::kOfCluster>(args, rows);
+  }
+  if (rows <= 64) return launch_tensor_gemm<TensorGemm<64, 1, Segments::kOfBlock>>(args);
+  if (rows > 128 && one) return launch_tensor_gemm<TensorGemm<256, 2, Segments::kOne>>(args);
+  launch_tensor_gemm<TensorGemm<128, 2, Segments::kOfBlock>>(args);
+}
+
+}  // namespace banyan::cuda::device

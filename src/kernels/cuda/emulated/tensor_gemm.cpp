@@ -1,0 +1,111 @@
+#include "kernels/cuda/emulated/tensor_gemm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cuda/tensor_gemm.h"
+
+namespace banyan::cuda::emulated {
+namespace {
+
+constexpr int32_t kZeroTop = -100000;
+
+// 2^exponent as f64, which has more exponents than products of bf16 can have.
+double power(int exponent) {
+  return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
+}
+
+// A row of a tiled matrix.
+std::vector<uint16_t> row_of(const std::byte* weight, int64_t j, int64_t k) {
+  std::vector<uint16_t> row(static_cast<size_t>(tiles_of(k) * kTile));
+  for (int64_t c = 0; c < std::ssize(row); ++c) {
+    row[static_cast<size_t>(c)] =
+        reinterpret_cast<const BFloat16*>(weight + tiled_offset(j, c, k))->bits;
+  }
+  return row;
+}
+
+// The sum over the columns of segment `s` of `segments`.
+float segment_sum(const WgmmaOperand& x, const WgmmaOperand& w, int s, int segments) {
+  int64_t steps = x.steps() / segments;
+  float sum = 0;
+  for (int64_t step = s * steps; step < (s + 1) * steps; ++step) {
+    sum = wgmma_step(sum, x, w, step);
+  }
+  return sum;
+}
+
+float product(const WgmmaOperand& x, const WgmmaOperand& w, int segments) {
+  if (segments == 1) return segment_sum(x, w, 0, 1);
+  float total = 0;
+  for (int s = 0; s < segments; ++s) total += segment_sum(x, w, s, segments);
+  return total;
+}
+
+// The rows of x that matrix i multiplies, in the order of its rows of y.
+std::vector<WgmmaOperand> operands(const GemmArgs& a, int64_t i, int64_t begin, int64_t end) {
+  RoundedRows rounded = rounded_rows(a);
+  std::vector<WgmmaOperand> rows(static_cast<size_t>(end - begin));
+  for (int64_t r = begin; r < end; ++r) {
+    const BFloat16* x = rounded.row(source_row(a, r), i * a.weights.segment_step);
+    rows[static_cast<size_t>(r - begin)].assign(&x->bits, rounded.columns);
+  }
+  return rows;
+}
+
+}  // namespace
+
+void WgmmaOperand::assign(const uint16_t* bits, int64_t count) {
+  auto size = static_cast<size_t>(count);
+  bits_.assign(bits, bits + count);
+  values_.resize(size);
+  tops_.resize(size);
+  special_.assign(size / kWgmmaDepth, 0);
+  for (size_t i = 0; i < size; ++i) {
+    Term term = term_of_f32(f32_of_bf16(bits[i]), 7);
+    values_[i] = std::ldexp(static_cast<double>(term.significand), term.exponent);
+    tops_[i] = term.significand == 0 ? kZeroTop : term.top;
+    if (is_special(static_cast<uint32_t>(bits[i]) << 16)) special_[i / kWgmmaDepth] = 1;
+  }
+}
+
+float wgmma_step(float accumulator, const WgmmaOperand& a, const WgmmaOperand& b, int64_t step) {
+  auto at = static_cast<size_t>(step), first = at * kWgmmaDepth;
+  if (a.special_[at] != 0 || b.special_[at] != 0 ||
+      is_special(std::bit_cast<uint32_t>(accumulator))) {
+    return cuda::wgmma_step(accumulator, a.bits_.data() + first, b.bits_.data() + first);
+  }
+  const double *x = a.values_.data() + first, *y = b.values_.data() + first;
+  const int32_t *x_tops = a.tops_.data() + first, *y_tops = b.tops_.data() + first;
+  Term kept = term_of_f32(accumulator);
+  int32_t top = kept.significand == 0 ? kZeroTop : kept.top;
+  for (int i = 0; i < kWgmmaDepth; ++i) top = std::max(top, x_tops[i] + y_tops[i]);
+  if (top < kZeroTop / 2) return 0;
+  double scale = power(kFractionBits - top);  // so that truncating to integers cuts bits off
+  int64_t sum = static_cast<int32_t>(accumulator * scale);
+  for (int i = 0; i < kWgmmaDepth; ++i) sum += static_cast<int32_t>(x[i] * y[i] * scale);
+  return sum == 0 ? 0 : round_toward_zero(sum, top - kFractionBits);
+}
+
+void multiply_tiles(const GemmArgs& a) {
+  const GemmGroup& w = a.weights;
+  int segments = gemm_segments(w.count, a.n, a.k);
+  for (int64_t i = 0; i < w.count; ++i) {
+    int64_t begin = w.begins != nullptr ? w.begins[i] : 0;
+    int64_t end = w.begins != nullptr ? w.begins[i + 1] : a.x_rows;
+    std::vector<WgmmaOperand> rows = operands(a, i, begin, end);
+    const auto* weight = static_cast<const std::byte*>(w.weight) + i * w.weight_stride;
+    const float* bias = a.bias != nullptr ? a.bias + i * a.bias_stride : nullptr;
+    WgmmaOperand features;
+    for (int64_t j = 0; j < a.n && !rows.empty(); ++j) {
+      std::vector<uint16_t> row = row_of(weight, j, a.k);
+      features.assign(row.data(), std::ssize(row));
+      for (int64_t r = begin; r < end; ++r) {
+        float sum = product(rows[static_cast<size_t>(r - begin)], features, segments);
+        a.y[r * a.y_stride + i * w.y_column_stride + j] = bias != nullptr ? sum + bias[j] : sum;
+      }
+    }
+  }
+}
+
+}  // namespace banyan::cuda::emulated
