@@ -18,6 +18,7 @@ function(banyan_write_wgmma_forms folder)
     math(EXPR a2 "${count} + 2")
     math(EXPR b_registers "${count} + 4")
     math(EXPR keep_registers "${count} + 5")
+    math(EXPR transposed "${count} + 6")
     string(APPEND forms "
 template <>
 struct Wgmma<${n}> {
@@ -27,13 +28,16 @@ struct Wgmma<${n}> {
                  \"%${count}, %${b}, p, 1, 1, 0, 0; }\"
                  : ${operands} : \"l\"(a), \"l\"(b), \"r\"(keep));
   }
+  // transposed: b is [16, n].
+  template <int transposed>
   static __device__ void registers(float (&d)[${count}], const uint32_t (&a)[4], uint64_t b,
                                    int keep) {
     asm volatile(\"{ .reg .pred p; setp.ne.b32 p, %${keep_registers}, 0; \"
                  \"wgmma.mma_async.sync.aligned.m64n${n}k16.f32.bf16.bf16 {${places}}, \"
-                 \"{%${count}, %${a1}, %${a2}, %${a3}}, %${b_registers}, p, 1, 1, 0; }\"
+                 \"{%${count}, %${a1}, %${a2}, %${a3}}, %${b_registers}, p, 1, 1, %${transposed}; }\"
                  : ${operands}
-                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"(keep));
+                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"(keep),
+                   \"n\"(transposed));
   }
 };
 ")

@@ -195,6 +195,10 @@ class Cache {
 // Whether a table multiplies pairs of bf16 over such a pool, with q and weights rounded to them.
 bool rounds(const KernelTable& table, const Shape& shape) {
   std::string_view name = table.name;
+  if (name == cuda::emulated::table().name) {
+    bool fits = shape.head_dim == 64 || shape.head_dim == 128;
+    return fits && shape.head_dim == shape.value_dim && shape.dtype == DType::kBF16;
+  }
   return (name == "avx512_bf16" || name.ends_with("amx")) && shape.dtype == DType::kBF16 &&
          shape.head_dim % 32 == 0 && shape.value_dim % 32 == 0;
 }
@@ -306,7 +310,9 @@ TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryGroupAndWindow) {
           if (dtype != DType::kF32 && window >= 64 && window != 65) continue;  // slow
           Shape shape = {.kv_heads = 1,
                          .group = group,
-                         .head_dim = dtype == DType::kF32 ? 16 : 32,
+                         .head_dim = dtype == DType::kF32    ? 16
+                                     : dtype == DType::kBF16 ? 64
+                                                             : 32,
                          .window = window,
                          .dtype = dtype};
           SCOPED_TRACE(fmt::format("{} group {} window {} {}", table->name, group, window,
@@ -325,6 +331,7 @@ TEST(Attention, SinksAndSoftCapsStayWithinTheBound) {
     for (float soft_cap : {0.0f, 2.0f, 50.0f}) {
       for (float sink_scale : {0.0f, 1.0f, 100.0f}) {
         for (auto [head_dim, dtype] : {std::pair{32, DType::kBF16},
+                                       {64, DType::kBF16},
                                        {48, DType::kBF16},
                                        {48, DType::kI8},
                                        {48, DType::kF8E4M3}}) {
@@ -348,6 +355,7 @@ TEST(Attention, ALongContextIsSharedWithoutChangingABit) {
     for (int64_t window : {0, 700}) {
       for (auto [head_dim, dtype] : {std::pair{8, DType::kBF16},
                                      {32, DType::kBF16},
+                                     {64, DType::kBF16},
                                      {32, DType::kI8},
                                      {32, DType::kF8E4M3}}) {
         Shape shape = {.kv_heads = 1,

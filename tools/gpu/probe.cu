@@ -67,7 +67,7 @@ __global__ __launch_bounds__(128, 1) void multiply(const uint16_t* a, const uint
       uint32_t fragment[4] = {pair_at(a, row, column), pair_at(a, row + 8, column),
                               pair_at(a, row, column + 8), pair_at(a, row + 8, column + 8)};
       wgmma_fence();
-      Wgmma<n>::registers(d, fragment, b_tile, 1);
+      Wgmma<n>::template registers<0>(d, fragment, b_tile, 1);
     }
     wgmma_commit();
     wgmma_wait();

@@ -28,4 +28,12 @@ BANYAN_HOST_DEVICE constexpr uint64_t tile_descriptor(uint32_t address) {
 }
 inline constexpr uint64_t kDescriptorStep = 2;
 
+// The same of tiles that are multiplied along their rows: 64 columns each, the next ones
+// `tile_bytes` further on. Adding kTransposedStep advances it by sixteen rows.
+BANYAN_HOST_DEVICE constexpr uint64_t transposed_descriptor(uint32_t address, uint32_t tile_bytes) {
+  constexpr uint64_t kRowStride = uint64_t{0x3fff} << 16;
+  return (tile_descriptor(address) & ~kRowStride) | uint64_t{tile_bytes >> 4} << 16;
+}
+inline constexpr uint64_t kTransposedStep = 16 * kTileRowBytes >> 4;
+
 }  // namespace banyan::cuda

@@ -1,7 +1,8 @@
 // The kernel table of this folder, for whatever device runs its kernels. A device has
 //
 //   template <class Kernel> static void launch(void* queue, const Kernel& kernel);
-//   static void multiply_tiles(const GemmArgs&);  // from the output of RoundRows (tensor_gemm.h)
+//   static void multiply_tiles(const GemmArgs&);    // from what RoundRows wrote (tensor_gemm.h)
+//   static void attend_tiles(const AttentionArgs&);  // tensor_attention.h
 #pragma once
 
 #include "kernels/cuda/attention.h"
@@ -15,6 +16,7 @@
 #include "kernels/cuda/recurrent.h"
 #include "kernels/cuda/rowwise.h"
 #include "kernels/cuda/sparse.h"
+#include "kernels/cuda/tensor_attention.h"
 #include "kernels/cuda/tensor_gemm.h"
 #include "kernels/kernel_table.h"
 
@@ -68,6 +70,12 @@ GemmKernel gemm_kernel() {
           .run = run_gemm<Device, F>};
 }
 
+template <class Device>
+void attention(const AttentionArgs& args) {
+  if (on_tensor_cores(args)) return Device::attend_tiles(args);
+  launch_for<Device, Attention>(args.pool_dtype, args);
+}
+
 template <class D>
 KernelTable kernel_table(const char* name, const DeviceOps& device) {
   return {
@@ -104,7 +112,7 @@ KernelTable kernel_table(const char* name, const DeviceOps& device) {
       .index_scores = [](const IndexScoresArgs& a) { launch_for<D, IndexScores>(a.key_dtype, a); },
       .hadamard = launch<D, Hadamard>,
       .layer_norm = launch<D, LayerNorm>,
-      .attention = [](const AttentionArgs& a) { launch_for<D, Attention>(a.pool_dtype, a); },
+      .attention = attention<D>,
       .latent_attention =
           [](const LatentAttentionArgs& a) { launch_for<D, LatentAttention>(a.pool_dtype, a); },
       .linear_attention = launch<D, LinearAttention>,

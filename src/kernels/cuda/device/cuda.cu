@@ -4,6 +4,7 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/block.cuh"
 #include "kernels/cuda/device/queue.cuh"
+#include "kernels/cuda/device/tensor_attention.cuh"
 #include "kernels/cuda/device/tensor_gemm.cuh"
 #include "kernels/cuda/table.h"
 
@@ -38,6 +39,10 @@ struct Device {
   }
 
   static void multiply_tiles(const GemmArgs& args) { device::multiply_tiles(args); }
+  static void attend_tiles(const AttentionArgs& args) {
+    const float* parts = device::attend_tiles(args);
+    launch(args.launch.queue, MergeParts{args, parts});
+  }
 
  private:
   // A kernel must request more shared memory than this.

@@ -9,9 +9,8 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/device/async_copy.cuh"
 #include "kernels/cuda/device/queue.cuh"
-#include "kernels/cuda/device/wgmma.cuh"
+#include "kernels/cuda/device/ring.cuh"
 #include "kernels/cuda/tensor_gemm.h"
 
 namespace banyan::cuda::device {
@@ -33,7 +32,6 @@ struct TensorGemm {
   static constexpr uint32_t kStageBytes = kWeightBytes + kRows * kTileRowBytes;
   // Two blocks share a multiprocessor if they have one group each.
   static constexpr int kStages = static_cast<int>(least(8, kGroups * 96 * 1024 / kStageBytes));
-  static constexpr int kLag = kStages / 2;  // stages whose rows are under way
   // Behind the stages: sums of this block's segment [rows, features], rows of x, barriers.
   static constexpr uint32_t kSums = kStages * kStageBytes;
   static constexpr uint32_t kSources = kSums + (kSplit ? kRows * kFeatures * 4 : 0);
@@ -43,23 +41,6 @@ struct TensorGemm {
 
   GemmArgs a;
   int segments;  // of the columns
-};
-
-// The ring of stages, as one of its two sides walks along it.
-template <class G>
-struct Ring {
-  uint32_t shared, stage = 0, parity = 0;
-
-  __device__ uint32_t weights(uint32_t s) const { return shared + s * G::kStageBytes; }
-  __device__ uint32_t rows(uint32_t s) const { return weights(s) + G::kWeightBytes; }
-  __device__ uint32_t full(uint32_t s) const { return shared + G::kBarriers + s * 8; }
-  __device__ uint32_t empty(uint32_t s) const { return full(G::kStages + s); }
-  __device__ void next() {
-    if (++stage == G::kStages) stage = 0, parity ^= 1;
-  }
-  __device__ uint32_t back(uint32_t count) const {
-    return stage >= count ? stage - count : stage + G::kStages - count;
-  }
 };
 
 // Calls body(OutputTile, first segment, its end) for what this block computes.
@@ -76,30 +57,29 @@ __device__ void for_block_tiles(const G& g, const Body& body) {
   }
 }
 
-// The warp that fetches. Rows of x are plain copies of 16 bytes: a stage of them is handed over
-// once those of the next kLag stages are under way, as long as a copy takes.
+// A thread of the warp that fetches.
 template <class G>
-class Fetcher {
+class TileFetcher {
  public:
-  __device__ Fetcher(const G& g, unsigned char* shared)
-      : g_(g), sources_(reinterpret_cast<int*>(shared + G::kSources)),
-        ring_{shared_address(shared)}, rounded_(rounded_rows(g.a)) {}
+  __device__ TileFetcher(const G& g, unsigned char* shared)
+      : g_(g),
+        sources_(reinterpret_cast<int*>(shared + G::kSources)),
+        filler_(shared_address(shared)),
+        rounded_(rounded_rows(g.a)) {}
 
   __device__ void run() {
     int64_t tiles = quotient(tiles_of(g_.a.k), g_.segments);  // of a segment
     for_block_tiles(g_, [&](const OutputTile& tile, int begin, int end) {
-      if (fetched_ == 0) begin_with_weights(tile, begin * tiles, end * tiles);
+      if (filler_.filled() == 0) begin_with_weights(tile, begin * tiles, end * tiles);
       find_rows(tile);
       for (int64_t c = begin * tiles; c < end * tiles; ++c) fetch(tile, c);
     });
-    wait_for_copies<0>();
-    fence_shared();
-    for (uint32_t lag = static_cast<uint32_t>(least(fetched_, G::kLag)); lag > 0; --lag) {
-      barrier_arrive(ring_.full(ring_.back(lag)));
-    }
+    filler_.finish();
   }
 
  private:
+  __device__ static int lane() { return RingFiller<G>::lane(); }
+
   // Weights do not wait for the kernel before this one, which rounds x.
   __device__ void begin_with_weights(const OutputTile& tile, int64_t begin, int64_t end) {
     ahead_ = least(G::kStages, end - begin);
@@ -113,68 +93,63 @@ class Fetcher {
   __device__ void find_rows(const OutputTile& tile) {
     __syncwarp();
     for (int r = lane(); r < G::kRows; r += kWarp) {
-      sources_[r] = static_cast<int>(
-          source_row(g_.a, tile.row + least(r, tile.row_count - 1)));
+      sources_[r] =
+          static_cast<int>(source_row(g_.a, tile.row + least(r, tile.row_count - 1)));
     }
     __syncwarp();
   }
 
   __device__ void fetch(const OutputTile& tile, int64_t column_tile) {
-    barrier_wait(ring_.empty(ring_.stage), ring_.parity ^ 1);
-    if (lane() == 0 && fetched_ >= ahead_) fetch_weights(tile, column_tile, ring_.stage);
-    fetch_rows(tile, column_tile);
-    commit_copies();
-    if (fetched_ >= G::kLag) {
-      wait_for_copies<G::kLag>();
-      fence_shared();
-      barrier_arrive(ring_.full(ring_.back(G::kLag)));
+    filler_.wait_empty();
+    if (lane() == 0 && filler_.filled() >= ahead_) {
+      fetch_weights(tile, column_tile, filler_.ring().stage);
     }
-    ++fetched_;
-    ring_.next();
+    fetch_rows(tile, column_tile);
+    filler_.filled_stage();
   }
 
   __device__ void fetch_weights(const OutputTile& tile, int64_t column_tile, uint32_t stage) {
     const GemmArgs& a = g_.a;
+    const Ring<G>& ring = filler_.ring();
     const auto* matrix =
         static_cast<const std::byte*>(a.weights.weight) + tile.matrix * a.weights.weight_stride;
     int64_t first = tile.feature / kTile, columns = tiles_of(a.k);
     int64_t count = least(G::kGroups, tiles_of(a.n) - first);
-    barrier_arrive_expecting(ring_.full(stage), static_cast<uint32_t>(count * kTileBytes));
+    barrier_arrive_expecting(ring.full(stage), static_cast<uint32_t>(count * kTileBytes));
     for (int64_t i = 0; i < count; ++i) {
-      copy_bulk(ring_.weights(stage) + static_cast<uint32_t>(i * kTileBytes),
+      copy_bulk(ring.at(stage) + static_cast<uint32_t>(i * kTileBytes),
                 matrix + ((first + i) * columns + column_tile) * kTileBytes, kTileBytes,
-                ring_.full(stage));
+                ring.full(stage));
     }
   }
 
   __device__ void fetch_rows(const OutputTile& tile, int64_t column_tile) {
-    int64_t segment = tile.matrix * g_.a.weights.segment_step;
     int chunk = lane() % 8;
-    const BFloat16* x = rounded_.row(0, segment) + column_tile * kTile + chunk * 8;
+    uint32_t to = filler_.ring().at(filler_.ring().stage) + G::kWeightBytes;
+    const BFloat16* x = rounded_.row(0, tile.matrix * g_.a.weights.segment_step) +
+                        column_tile * kTile + chunk * 8;
     int64_t stride = rounded_.segments * rounded_.columns;
 #pragma unroll 8
     for (int r = lane() / 8; r < G::kRows; r += kWarp / 8) {
-      copy_16(ring_.rows(ring_.stage) + swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(chunk) * 16),
+      copy_16(to + swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(chunk) * 16),
               x + sources_[r] * stride);
     }
   }
 
-  __device__ static int lane() { return static_cast<int>(threadIdx.x % kWarp); }
-
   const G& g_;
   int* sources_;
-  Ring<G> ring_;
+  RingFiller<G> filler_;
   RoundedRows rounded_;
-  int64_t fetched_ = 0, ahead_ = 0;  // stages; of the first ones, those whose weights are under way
+  int64_t ahead_ = 0;  // of the first stages, those whose weights are under way
 };
 
 // A warpgroup that multiplies its 64 features of every tile.
 template <class G>
-class Multiplier {
+class TileMultiplier {
  public:
   static constexpr int kValues = G::kRows / 2;  // of a thread
 
-  __device__ Multiplier(const G& g, unsigned char* shared)
+  __device__ TileMultiplier(const G& g, unsigned char* shared)
       : g_(g), sums_(reinterpret_cast<float*>(shared + G::kSums)), ring_{shared_address(shared)} {}
 
   __device__ void run() {
@@ -199,9 +174,9 @@ class Multiplier {
   __device__ void add_segment(float (&sums)[kValues]) {
     int64_t tiles = quotient(tiles_of(g_.a.k), g_.segments);
     for (int64_t c = 0; c < tiles; ++c) {
-      barrier_wait(ring_.full(ring_.stage), ring_.parity);
-      uint64_t weights = tile_descriptor(ring_.weights(ring_.stage) + group() * kTileBytes);
-      uint64_t rows = tile_descriptor(ring_.rows(ring_.stage));
+      ring_.wait_full();
+      uint64_t weights = tile_descriptor(ring_.at(ring_.stage) + group() * kTileBytes);
+      uint64_t rows = tile_descriptor(ring_.at(ring_.stage) + G::kWeightBytes);
       wgmma_fence();
 #pragma unroll
       for (int step = 0; step < kTile / 16; ++step) {
@@ -271,17 +246,11 @@ class Multiplier {
 template <class G>
 __global__ __launch_bounds__(G::kThreads) void run_tensor_gemm(const __grid_constant__ G g) {
   extern __shared__ __align__(1024) unsigned char bytes[];
-  Ring<G> ring{shared_address(bytes)};
-  if (threadIdx.x == 0) {
-    for (uint32_t s = 0; s < G::kStages; ++s) {
-      barrier_init(ring.full(s), 1 + kWarp);
-      barrier_init(ring.empty(s), G::kGroups);
-    }
-    fence_barrier_init();
-  }
+  // A stage's weights arrive by themselves.
+  if (threadIdx.x == 0) init_ring<G>(shared_address(bytes), 1, G::kGroups);
   __syncthreads();
   if (threadIdx.x >= G::kMultipliers) {
-    Fetcher<G>(g, bytes).run();
+    TileFetcher<G>(g, bytes).run();
     if constexpr (G::kSplit) {  // the warp is of the cluster, too
       for_block_tiles(g, [](const OutputTile&, int, int) {
         cluster_barrier();
@@ -289,7 +258,7 @@ __global__ __launch_bounds__(G::kThreads) void run_tensor_gemm(const __grid_cons
       });
     }
   } else {
-    Multiplier<G>(g, bytes).run();
+    TileMultiplier<G>(g, bytes).run();
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/emulated/block.h"
+#include "kernels/cuda/emulated/tensor_attention.h"
 #include "kernels/cuda/emulated/tensor_gemm.h"
 
 namespace banyan::cuda::emulated {
@@ -31,6 +32,7 @@ struct Device {
   }
 
   static void multiply_tiles(const GemmArgs& args) { emulated::multiply_tiles(args); }
+  static void attend_tiles(const AttentionArgs& args) { emulated::attend_tiles(args); }
 };
 
 }  // namespace banyan::cuda::emulated

@@ -1,4 +1,5 @@
-// Products of bf16 with the bits of a card's tensor cores (kernels/cuda/tensor_gemm.h), on the host.
+// Products of bf16 with the bits of a card's tensor cores (kernels/cuda/tensor_gemm.h), on the
+// host.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,10 @@
+// Attention over pages of bf16 with the bits of a card (kernels/cuda/tensor_attention.h), on the host.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace banyan::cuda::emulated {
+
+void attend_tiles(const AttentionArgs& args);
+
+}  // namespace banyan::cuda::emulated
