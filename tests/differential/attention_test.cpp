@@ -426,7 +426,7 @@ TEST(Attention, SpansAndNeighboursDoNotChangeABit) {
     // Pairs of bf16 take whole registers. Few queries widen codes on the way, many before.
     for (auto [group, head_dim, dtype] : {std::tuple{1, 32, DType::kBF16},
                                           {4, 16, DType::kF32},
-                                          {7, 32, DType::kBF16},
+                                          {7, 64, DType::kBF16},
                                           {40, 32, DType::kBF16},
                                           {1, 32, DType::kI8},
                                           {3, 24, DType::kI8},
@@ -484,7 +484,9 @@ TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
                                  {INFINITY, DType::kI8},
                                  {NAN, DType::kF8E4M3},
                                  {-INFINITY, DType::kF8E4M3}}) {
-      Shape shape = {.kv_heads = 1, .group = 2, .head_dim = 32, .window = 20, .dtype = dtype};
+      // Pairs of bf16 take whole registers, tensor cores 64 columns.
+      int64_t head_dim = dtype == DType::kBF16 ? 64 : 32;
+      Shape shape = {.kv_heads = 1, .group = 2, .head_dim = head_dim, .window = 20, .dtype = dtype};
       Inputs clean(shape, 90, random), poisoned = clean;
       poisoned.v[40 * shape.v_width() + 3] = poison;
       poisoned.k[70 * shape.k_width() + 5] = NAN;

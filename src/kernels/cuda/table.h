@@ -76,6 +76,12 @@ void attention(const AttentionArgs& args) {
   launch_for<Device, Attention>(args.pool_dtype, args);
 }
 
+template <class Device>
+void latent_attention(const LatentAttentionArgs& args) {
+  if (on_tensor_cores(args)) return Device::attend_tiles(attention_of(args));
+  launch_for<Device, LatentAttention>(args.pool_dtype, args);
+}
+
 template <class D>
 KernelTable kernel_table(const char* name, const DeviceOps& device) {
   return {
@@ -113,8 +119,7 @@ KernelTable kernel_table(const char* name, const DeviceOps& device) {
       .hadamard = launch<D, Hadamard>,
       .layer_norm = launch<D, LayerNorm>,
       .attention = attention<D>,
-      .latent_attention =
-          [](const LatentAttentionArgs& a) { launch_for<D, LatentAttention>(a.pool_dtype, a); },
+      .latent_attention = latent_attention<D>,
       .linear_attention = launch<D, LinearAttention>,
       .delta_attention = launch<D, DeltaAttention>,
       .delta_gates = launch<D, DeltaGates>,

@@ -9,25 +9,52 @@
 //   l = l c + p       a sum for each pair of columns modulo 8, see RowSums
 //   o = (o c) + p v   by wgmma on the products, with p rounded to bf16
 //
-// Parts are merged in ascending order (merge_part). A tile or a part of which the row sees no key
+// Parts are merged in ascending order (rescaled). A tile or a part of which the row sees no key
 // changes no bit, so neither the other rows of a tile nor the blocks that share a row's parts do.
+// Values that are not finite would, by a weight of zero: they become zeros in v, and are added to
+// the o of the rows that see them. Where keys are selected, ranks take the place of positions.
 #pragma once
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/math.h"
 #include "kernels/kernel_table.h"
+#include "kernels/selected_rows.h"
 
 namespace banyan::cuda {
 
 inline constexpr int64_t kKeyTile = 64;
+inline constexpr int64_t kLatentWidth = 576, kLatentRank = 512;
 inline constexpr int64_t kQueryTile = 64;  // rows: tokens times the query heads of a head of keys
 
-// Whether tensor cores compute it; other shapes and types have the kernel of attention.h.
-BANYAN_HOST_DEVICE constexpr bool on_tensor_cores(const AttentionArgs& a) {
+// Whether tensor cores compute it; other shapes and types have the kernels of attention.h.
+constexpr bool on_tensor_cores(const AttentionArgs& a) {
   bool fits = a.head_dim == a.value_dim && (a.head_dim == 64 || a.head_dim == 128);
-  return fits && a.pool_dtype == DType::kBF16 && a.blocks == nullptr &&
-         a.selected.runs == nullptr && kPartKeys % kKeyTile == 0;
+  return fits && a.pool_dtype == DType::kBF16 && a.blocks == nullptr && a.selected.runs == nullptr;
+}
+constexpr bool on_tensor_cores(const LatentAttentionArgs& a) {
+  return a.width == kLatentWidth && a.rank == kLatentRank && a.pool_dtype == DType::kBF16;
+}
+
+// Latents as one head of keys, whose first columns are the values.
+constexpr AttentionArgs attention_of(const LatentAttentionArgs& a) {
+  return {.launch = a.launch,
+          .q = a.q,
+          .q_row_stride = a.q_row_stride,
+          .k_pool = a.pool,
+          .v_pool = a.pool,
+          .pool_dtype = a.pool_dtype,
+          .out = a.out,
+          .q_heads = a.heads,
+          .kv_heads = 1,
+          .head_dim = a.width,
+          .value_dim = a.rank,
+          .page_size = a.page_size,
+          .scale = a.scale,
+          .spans = a.spans,
+          .span_count = a.span_count,
+          .page_table = a.page_table,
+          .selected = a.selected};
 }
 
 // e^x of x <= 0 within 2 ulp, 0 below -87; NaN for NaN.
@@ -57,6 +84,14 @@ BANYAN_HOST_DEVICE constexpr KeyRange keys_at(int64_t position, int64_t window) 
   return {static_cast<int32_t>(first), static_cast<int32_t>(position + 1)};
 }
 
+// The same of token i of a span. Selected keys are named by their ranks.
+BANYAN_HOST_DEVICE constexpr KeyRange keys_of_token(const AttentionArgs& a, const SpanArgs& span,
+                                                    int64_t i, int64_t kv_head) {
+  if (a.selected.runs == nullptr) return keys_at(span.first_position + i, a.window);
+  SelectedRow selected = selected_row(a.selected, span.row_begin + i, kv_head);
+  return {0, static_cast<int32_t>(selected.key_count)};
+}
+
 BANYAN_HOST_DEVICE constexpr float score_of(float product, const AttentionArgs& a) {
   float score = product * a.scale;
   return a.soft_cap > 0 ? soften(score, a.soft_cap) : score;
@@ -81,8 +116,8 @@ BANYAN_HOST_DEVICE inline Rescaled rescaled(float so_far, float added) {
   return {larger, exp_of_difference(so_far - larger), exp_of_difference(added - larger)};
 }
 
-// What a row's sums are divided by, and multiplied with before, once the last part is merged. Adding
-// 0 makes a negative zero, which a tile without keys may have turned, positive.
+// What a row's sums are divided by, and multiplied with before, once the last part is merged.
+// Adding 0 makes a negative zero, which a tile without keys may have turned, positive.
 struct LastStep {
   float kept, weight;
   BANYAN_HOST_DEVICE constexpr float operator()(float sum) const {
@@ -110,9 +145,15 @@ BANYAN_HOST_DEVICE constexpr KeyRange keys_of(const SpanArgs& span, int64_t wind
   return {keys_at(span.first_position, window).first, span.first_position + span.row_count};
 }
 
-// A span's rows of tiles for one head of keys: row r is query head r % group of token r / group.
+// A span's rows of tiles for one head of keys: row r is query head r % rows_per_token() of token r
+// / rows_per_token(). Tokens that select keys share no tile: some of their rows are no heads.
+BANYAN_HOST_DEVICE constexpr int64_t rows_per_token(const AttentionArgs& a) {
+  int64_t heads = quotient(a.q_heads, a.kv_heads);
+  if (a.selected.runs == nullptr) return heads;
+  return (heads + kQueryTile - 1) / kQueryTile * kQueryTile;
+}
 BANYAN_HOST_DEVICE constexpr int64_t query_rows(const AttentionArgs& a, const SpanArgs& span) {
-  return span.row_count * quotient(a.q_heads, a.kv_heads);
+  return span.row_count * rows_per_token(a);
 }
 
 // Few tiles leave most of a card idle: then their parts are computed by blocks of their own, which
@@ -147,7 +188,7 @@ BANYAN_HOST_DEVICE constexpr AttentionPlan attention_plan(const AttentionArgs& a
 
 // A tile of rows, with the parts that a block computes of it.
 struct AttentionItem {
-  int64_t span, results;  // results of the spans before
+  int64_t span, results;  // results: of the spans before
   int32_t kv_head, row;
   PartRange parts;
 };
@@ -195,7 +236,7 @@ struct MergeParts {
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
     if (!attention_plan(a).split) return;
-    int64_t group = quotient(a.q_heads, a.kv_heads), results = 0, item = 0;
+    int64_t heads = quotient(a.q_heads, a.kv_heads), results = 0, item = 0;
     for (int64_t s = 0; s < a.span_count; ++s) {
       const SpanArgs& span = a.spans[s];
       int64_t items = span.row_count * a.q_heads;
@@ -203,8 +244,9 @@ struct MergeParts {
           remainder(block.index() + block.count() - remainder(item, block.count()), block.count());
       for (int64_t i = first; i < items; i += block.count()) {
         int64_t token = quotient(i, a.q_heads), head = i - token * a.q_heads;
-        int64_t kv_head = quotient(head, group);
-        merge(block, span, results, token, head, kv_head, token * group + head - kv_head * group);
+        int64_t kv_head = quotient(head, heads);
+        int64_t row = token * rows_per_token(a) + head - kv_head * heads;
+        merge(block, span, results, token, head, kv_head, row);
       }
       item += items;
       results += part_results(a, span);
@@ -214,7 +256,7 @@ struct MergeParts {
   template <class Block>
   BANYAN_DEVICE void merge(Block& block, const SpanArgs& span, int64_t results, int64_t token,
                            int64_t head, int64_t kv_head, int64_t row) const {
-    PartRange parts = parts_of(keys_at(span.first_position + token, a.window));
+    PartRange parts = parts_of(keys_of_token(a, span, token, kv_head));
     float* out = a.out + ((span.row_begin + token) * a.q_heads + head) * a.value_dim;
     for_each(block, a.value_dim, [&](int64_t c) {
       float max = kLowest, weight = 0, total = 0;

@@ -1,9 +1,11 @@
 // Attention by wgmma (kernels/cuda/tensor_attention.h has what it computes). Rows of queries are the
 // 64 rows of an instruction.
 //
-// A block has one warp that fetches tiles of keys and of values, in turn, and one warpgroup; two
-// blocks share a multiprocessor, so that one multiplies while the other has its softmax. The floors
-// are the bytes of the visible keys and values, and 4 head_dim operations for each pair and head.
+// A block has a warp that fetches tiles of keys and of values, and a warpgroup that multiplies; two
+// blocks share a multiprocessor, so that one multiplies while the other has its softmax. Of latents
+// two warpgroups compute the same weights, and half of the values each. The fetching warp is one of
+// a warpgroup, so that it can give registers away. The floors are the bytes of the visible keys and
+// values, and 2 (head_dim + value_dim) operations for each pair and head.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,41 +16,57 @@
 
 namespace banyan::cuda::device {
 
-template <int Width>
+// kLatent: values are the first columns of keys.
+template <int Width, int ValueWidth, int Groups>
 struct TensorAttention {
-  static constexpr int kWidth = Width;              // of a head
-  static constexpr int kBlocks = kWidth / 64;       // of columns in shared memory
-  static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;
-  static constexpr int kMultipliers = 128, kThreads = kMultipliers + kWarp;
+  static constexpr int kWidth = Width, kValueWidth = ValueWidth;  // of a head
+  static constexpr int kGroups = Groups;
+  static constexpr bool kLatent = kValueWidth < kWidth;
+  static constexpr int kOwnValues = kValueWidth / kGroups;  // columns of a warpgroup
+  static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
+  static constexpr int kMultipliers = kGroups * 128;
+  static constexpr int kThreads = kMultipliers + 128;
 
-  static constexpr int kStages = 8 / kBlocks;  // keys and values
-  static constexpr uint32_t kStageBytes = kBlocks * kBlockBytes;
+  static constexpr int kStages = kLatent ? 2 : 8 * 64 / kWidth;  // keys and values in turn
+  static constexpr uint32_t kStageBytes = kWidth / 64 * kBlockBytes;
   static constexpr uint32_t kQueries = kStages * kStageBytes;
-  static constexpr uint32_t kSources = kQueries + kBlocks * kBlockBytes;  // rows of the pools
+  static constexpr uint32_t kSources = kQueries + kStageBytes;  // rows of the pools
   static constexpr uint32_t kBarriers = kSources + kKeyTile * 4;
   static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
-  static_assert(2 * (kSharedBytes + 1024) <= 228 * 1024);
+  static constexpr int kBlocksPerMultiprocessor = kLatent ? 1 : 2;
+  static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
 
   AttentionArgs a;
   float* parts;  // kPartScratchBytes
 };
 
-// Calls body(first position) for the tiles of keys that the rows of an item see of a part.
+// Calls body(first key) for the tiles of keys that the rows of an item see of a part.
 template <class Body>
 __device__ void for_key_tiles(KeyRange keys, int32_t part, const Body& body) {
-  constexpr auto kKeys = static_cast<int32_t>(kPartKeys), kTileKeys = static_cast<int32_t>(kKeyTile);
+  constexpr auto kKeys = static_cast<int32_t>(kPartKeys);
+  constexpr auto kTileKeys = static_cast<int32_t>(kKeyTile);
   int32_t begin = part * kKeys, end = min(begin + kKeys, keys.end);
   if (keys.first > begin) begin = keys.first / kTileKeys * kTileKeys;
   for (int32_t first = begin; first < end; first += kTileKeys) body(first);
 }
 
-// The keys that any row of an item sees.
-__device__ inline KeyRange keys_of(const AttentionArgs& a, const AttentionItem& item) {
+// The keys that any row of an item sees, and those that all see.
+struct ItemKeys {
+  KeyRange any, all;
+};
+__device__ inline ItemKeys keys_of(const AttentionArgs& a, const AttentionItem& item) {
   const SpanArgs& span = a.spans[item.span];
-  int64_t group = quotient(a.q_heads, a.kv_heads);
-  int64_t last = least(item.row + kQueryTile, query_rows(a, span)) - 1;
-  return {keys_at(span.first_position + quotient(item.row, group), a.window).first,
-          keys_at(span.first_position + quotient(last, group), a.window).end};
+  int64_t per_token = rows_per_token(a);
+  int64_t last_row = least(item.row + kQueryTile, query_rows(a, span)) - 1;
+  KeyRange first = keys_of_token(a, span, quotient(item.row, per_token), item.kv_head);
+  KeyRange last = keys_of_token(a, span, quotient(last_row, per_token), item.kv_head);
+  return {{first.first, last.end}, {last.first, first.end}};
+}
+
+// The parts of an item that any row sees keys of.
+__device__ inline PartRange parts_of(const AttentionItem& item, KeyRange any) {
+  PartRange seen = cuda::parts_of(any);
+  return {max(item.parts.begin, seen.begin), min(item.parts.end, seen.end)};
 }
 
 // A thread of the warp that fetches.
@@ -62,12 +80,13 @@ class KeyFetcher {
 
   __device__ void run(bool split) {
     for_attention_items(a_, split, blockIdx.x, gridDim.x, [&](const AttentionItem& item) {
-      KeyRange keys = keys_of(a_, item);
-      for (int32_t part = item.parts.begin; part < item.parts.end; ++part) {
+      KeyRange keys = keys_of(a_, item).any;
+      PartRange parts = parts_of(item, keys);
+      for (int32_t part = parts.begin; part < parts.end; ++part) {
         for_key_tiles(keys, part, [&](int32_t first) {
           find_rows(item, keys, first);
           fetch(a_.k_pool);
-          fetch(a_.v_pool);
+          if constexpr (!K::kLatent) fetch(a_.v_pool);
         });
       }
     });
@@ -80,28 +99,35 @@ class KeyFetcher {
     __syncwarp();
     for (int r = filler_.lane(); r < kKeyTile; r += kWarp) {
       int32_t key = first + r;
-      sources_[r] = key >= keys.first && key < keys.end
-                        ? static_cast<int>(pool_offset(a_.page_table, a_.spans[item.span], key,
-                                                       item.kv_head, a_.kv_heads, a_.page_size, 1))
-                        : -1;
+      sources_[r] = key >= keys.first && key < keys.end ? row_of(item, key) : -1;
     }
     __syncwarp();
   }
 
-  // Those become zeros: a weight of zero times what lies in memory might be NaN.
+  __device__ int row_of(const AttentionItem& item, int32_t key) const {
+    const SpanArgs& span = a_.spans[item.span];
+    int64_t position = key;
+    if (a_.selected.runs != nullptr) {
+      int64_t token = quotient(item.row, rows_per_token(a_));
+      SelectedRow selected = selected_row(a_.selected, span.row_begin + token, item.kv_head);
+      position = selected.position(selected.run_of(key), key);
+    }
+    return static_cast<int>(pool_offset(a_.page_table, span, position, item.kv_head, a_.kv_heads,
+                                        a_.page_size, 1));
+  }
+
+  // Keys without a row become zeros: a weight of zero times what lies in memory might be NaN.
   __device__ void fetch(const void* pool) {
     constexpr int kChunks = K::kWidth / 8;  // of a row
     filler_.wait_empty();
     uint32_t to = filler_.ring().at(filler_.ring().stage);
-    int chunk = filler_.lane() % kChunks;
-    to += static_cast<uint32_t>(chunk / 8) * K::kBlockBytes;
-    const auto* from = static_cast<const BFloat16*>(pool) + chunk * 8;
 #pragma unroll 8
-    for (int r = filler_.lane() / kChunks; r < kKeyTile; r += kWarp / kChunks) {
-      int source = sources_[r];
-      copy_16_or_zeros(
-          to + swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(chunk % 8) * 16),
-          from + int64_t{source < 0 ? 0 : source} * K::kWidth, source >= 0);
+    for (int i = filler_.lane(); i < kKeyTile * kChunks; i += kWarp) {
+      int r = i / kChunks, chunk = i % kChunks, source = sources_[r];
+      uint32_t at = static_cast<uint32_t>(chunk / 8) * K::kBlockBytes +
+                    swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(chunk % 8) * 16);
+      const auto* from = static_cast<const BFloat16*>(pool) + chunk * 8;
+      copy_16_or_zeros(to + at, from + int64_t{source < 0 ? 0 : source} * K::kWidth, source >= 0);
     }
     filler_.filled_stage();
   }
@@ -111,51 +137,79 @@ class KeyFetcher {
   RingFiller<K> filler_;
 };
 
-// The warpgroup. A thread has two rows of a tile, the one at accumulator_row(0) and the eighth
+// A thread of a warpgroup. It has two rows of a tile, the one at accumulator_row(0) and the eighth
 // after it, and a quarter of the columns of each.
 template <class K>
 class Attender {
  public:
-  static constexpr int kScores = kKeyTile / 2, kValues = K::kWidth / 2;  // of a thread
+  static constexpr int kScores = kKeyTile / 2, kValues = K::kOwnValues / 2;  // of a thread
 
   __device__ Attender(const K& k, unsigned char* shared)
-      : k_(k), a_(k.a), queries_(shared + K::kQueries), ring_{shared_address(shared)} {}
+      : k_(k), a_(k.a), shared_(shared), ring_{shared_address(shared)} {}
 
   __device__ void run(bool split) {
     for_attention_items(a_, split, blockIdx.x, gridDim.x, [&](const AttentionItem& item) {
       load_queries(item);
-      Rows rows = rows_of(item);
-      attend(item, rows, split);
+      attend(item, rows_of(item), split);
     });
   }
 
  private:
-  // The two rows of this thread.
   struct Rows {
-    KeyRange keys[2];  // of these rows; none if there is no such row
-    KeyRange all;      // of the item
+    KeyRange keys[2];  // of the two rows; none if there is no such row
+    ItemKeys item;
   };
   struct PartSums {
     float max[2], weight[2];
     float out[kValues];
   };
+  struct Softmax {
+    float max, weight;
+  };
+  // Where a row is in the arguments.
+  struct RowPlace {
+    int64_t token, head;  // head: of its head of keys
+    bool exists;
+  };
 
-  __device__ static void sync() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
+  // All threads of the warpgroups.
+  __device__ static void sync() {
+    asm volatile("bar.sync 1, %0;" ::"n"(K::kMultipliers) : "memory");
+  }
+  // Whether any of them says so.
+  __device__ static bool any(bool mine) {
+    uint32_t all;
+    asm volatile(
+        "{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 1, %2, p; "
+        "selp.u32 %0, 1, 0, q; }"
+        : "=r"(all)
+        : "r"(mine ? 1 : 0), "n"(K::kMultipliers)
+        : "memory");
+    return all != 0;
+  }
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static int group() { return thread() / 128; }
   // Which of the two rows value i of a fragment is in.
   __device__ static constexpr int row_of(int i) { return i / 2 % 2; }
 
+  __device__ RowPlace place_of(const AttentionItem& item, int row) const {
+    int64_t per_token = rows_per_token(a_), at = item.row + row, token = quotient(at, per_token);
+    int64_t head = at - token * per_token;
+    bool exists = token < a_.spans[item.span].row_count &&
+                  head < quotient(a_.q_heads, a_.kv_heads);
+    return {token, head, exists};
+  }
+
   __device__ Rows rows_of(const AttentionItem& item) const {
     Rows rows;
-    const SpanArgs& span = a_.spans[item.span];
-    rows.all = keys_of(a_, item);
-    int64_t group = quotient(a_.q_heads, a_.kv_heads), count = query_rows(a_, span);
+    rows.item = keys_of(a_, item);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      int64_t row = item.row + accumulator_row(2 * i);
-      rows.keys[i] = row < count ? keys_at(span.first_position + quotient(row, group),
-                                           a_.window)
-                                 : KeyRange{0, 0};
+      RowPlace place = place_of(item, accumulator_row(2 * i));
+      rows.keys[i] = {0, 0};
+      if (place.exists) {
+        rows.keys[i] = keys_of_token(a_, a_.spans[item.span], place.token, item.kv_head);
+      }
     }
     return rows;
   }
@@ -163,60 +217,57 @@ class Attender {
   // Rounded and swizzled; rows that are not there are zeros.
   __device__ void load_queries(const AttentionItem& item) {
     sync();  // all warps have multiplied with the last ones
-    const SpanArgs& span = a_.spans[item.span];
-    int64_t group = quotient(a_.q_heads, a_.kv_heads), count = query_rows(a_, span);
+    int64_t heads = quotient(a_.q_heads, a_.kv_heads);
     constexpr int kChunks = K::kWidth / 8;
     for (int i = thread(); i < kQueryTile * kChunks; i += K::kMultipliers) {
       int r = i / kChunks, chunk = i % kChunks;
-      int64_t row = item.row + r, token = quotient(row, group);
-      const float* q = a_.q + (span.row_begin + token) * a_.q_row_stride +
-                       (item.kv_head * group + row - token * group) * K::kWidth + chunk * 8;
+      RowPlace place = place_of(item, r);
+      const float* q = a_.q + (a_.spans[item.span].row_begin + place.token) * a_.q_row_stride +
+                       (item.kv_head * heads + place.head) * K::kWidth + chunk * 8;
       struct alignas(16) {
         BFloat16 values[8];
       } rounded = {};
 #pragma unroll
       for (int c = 0; c < 8; ++c) {
-        if (row < count) rounded.values[c] = from_float<BFloat16>(q[c]);
+        if (place.exists) rounded.values[c] = from_float<BFloat16>(q[c]);
       }
-      uint32_t to = static_cast<uint32_t>(chunk / 8) * K::kBlockBytes +
+      uint32_t to = K::kQueries + static_cast<uint32_t>(chunk / 8) * K::kBlockBytes +
                     swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(chunk % 8) * 16);
-      *reinterpret_cast<decltype(rounded)*>(queries_ + to) = rounded;
+      *reinterpret_cast<decltype(rounded)*>(shared_ + to) = rounded;
     }
     fence_shared();
     sync();
+  }
+
+  __device__ void attend(const AttentionItem& item, const Rows& rows, bool split) {
+    float max[2] = {kLowest, kLowest}, weight[2] = {};
+    PartRange parts = parts_of(item, rows.item.any);
+    for (int32_t p = parts.begin; p < parts.end; ++p) {
+      PartSums sums;
+      add_part(rows, p, sums);
+      if (split) return store_part(item, rows, sums);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        Rescaled r = rescaled(max[i], sums.max[i]);
+        max[i] = r.max;
+        weight[i] = weight[i] * r.kept + sums.weight[i] * r.added;
+        if (rows.keys[i].end > 0) {
+          merge(item, i, r, {max[i], weight[i]}, p == parts.begin, p + 1 == parts.end, sums);
+        }
+      }
+    }
   }
 
   __device__ void add_part(const Rows& rows, int32_t part, PartSums& sums) {
     float max[2] = {kLowest, kLowest}, weights[2] = {};  // of this thread's columns: see RowSums
 #pragma unroll
     for (int i = 0; i < kValues; ++i) sums.out[i] = 0;
-    for_key_tiles(rows.all, part, [&](int32_t first) {
+    for_key_tiles(rows.item.any, part, [&](int32_t first) {
       float scores[kScores];
       multiply_keys(scores);
       mask(scores, rows, first);
-      float kept[2];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float larger = max[i];
-#pragma unroll
-        for (int j = 0; j < kScores; ++j) {
-          if (row_of(j) == i) larger = Largest()(larger, scores[j]);
-        }
-        larger = Largest()(larger, __shfl_xor_sync(0xffffffffu, larger, 1));
-        larger = Largest()(larger, __shfl_xor_sync(0xffffffffu, larger, 2));
-        kept[i] = exp_of_difference(max[i] - larger);
-        max[i] = larger;
-        weights[i] *= kept[i];
-      }
-#pragma unroll
-      for (int j = 0; j < kScores; ++j) {
-        int i = row_of(j);
-        scores[j] = exp_of_difference(scores[j] - max[i]);
-        weights[i] += scores[j];
-      }
-#pragma unroll
-      for (int j = 0; j < kValues; ++j) sums.out[j] *= kept[row_of(j)];
-      multiply_values(scores, sums.out);
+      weigh(scores, max, weights, sums.out);
+      multiply_values(scores, rows, first, sums.out);
     });
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -228,7 +279,7 @@ class Attender {
 
   __device__ void multiply_keys(float (&scores)[kScores]) {
     ring_.wait_full();
-    uint64_t queries = tile_descriptor(shared_address(queries_));
+    uint64_t queries = tile_descriptor(shared_address(shared_ + K::kQueries));
     uint64_t keys = tile_descriptor(ring_.at(ring_.stage));
     wgmma_fence();
 #pragma unroll
@@ -239,20 +290,49 @@ class Attender {
     }
     wgmma_commit();
     wgmma_wait_for(scores);
-    release();
+    if constexpr (!K::kLatent) release();
   }
 
   __device__ void mask(float (&scores)[kScores], const Rows& rows, int32_t first) const {
 #pragma unroll
     for (int j = 0; j < kScores; ++j) {
-      int32_t key = first + accumulator_column(j);
-      const KeyRange& keys = rows.keys[row_of(j)];
-      scores[j] = key >= keys.first && key < keys.end ? score_of(scores[j], a_) : -kInfinity;
+      bool sees = holds(rows.keys[row_of(j)], first + accumulator_column(j));
+      scores[j] = sees ? score_of(scores[j], a_) : -kInfinity;
     }
+  }
+  __device__ static bool holds(const KeyRange& keys, int32_t key) {
+    return key >= keys.first && key < keys.end;
+  }
+
+  // Scores become weights; what was summed so far is rescaled to the new maxima.
+  __device__ static void weigh(float (&scores)[kScores], float (&max)[2], float (&weights)[2],
+                               float (&out)[kValues]) {
+    float kept[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float larger = max[i];
+#pragma unroll
+      for (int j = 0; j < kScores; ++j) {
+        if (row_of(j) == i) larger = Largest()(larger, scores[j]);
+      }
+      larger = Largest()(larger, __shfl_xor_sync(0xffffffffu, larger, 1));
+      larger = Largest()(larger, __shfl_xor_sync(0xffffffffu, larger, 2));
+      kept[i] = exp_of_difference(max[i] - larger);
+      max[i] = larger;
+      weights[i] *= kept[i];
+    }
+#pragma unroll
+    for (int j = 0; j < kScores; ++j) {
+      scores[j] = exp_of_difference(scores[j] - max[row_of(j)]);
+      weights[row_of(j)] += scores[j];
+    }
+#pragma unroll
+    for (int j = 0; j < kValues; ++j) out[j] *= kept[row_of(j)];
   }
 
   // The weights of 16 keys are the operand's fragment of these columns, once they are rounded.
-  __device__ void multiply_values(const float (&weights)[kScores], float (&out)[kValues]) {
+  __device__ void multiply_values(const float (&weights)[kScores], const Rows& rows, int32_t first,
+                                  float (&out)[kValues]) {
     uint32_t fragments[kKeyTile / 16][4];
 #pragma unroll
     for (int step = 0; step < kKeyTile / 16; ++step) {
@@ -263,21 +343,66 @@ class Attender {
         fragments[step][j] = low | high << 16;
       }
     }
-    ring_.wait_full();
-    uint64_t values = transposed_descriptor(ring_.at(ring_.stage), K::kBlockBytes);
+    if constexpr (!K::kLatent) ring_.wait_full();
+    bool all_see = first >= rows.item.all.first && first + kKeyTile <= rows.item.all.end;
+    if (!all_see && any(has_bad_values())) take_bad_values(rows, first, out);
+    uint64_t values = transposed_descriptor(
+        ring_.at(ring_.stage) + static_cast<uint32_t>(group() * K::kOwnValues / 64) * K::kBlockBytes,
+        K::kBlockBytes);
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < kKeyTile / 16; ++step) {
-      Wgmma<K::kWidth>::template registers<1>(out, fragments[step],
-                                              values + step * kTransposedStep, 1);
+      Wgmma<K::kOwnValues>::template registers<1>(out, fragments[step],
+                                                  values + step * kTransposedStep, 1);
     }
     wgmma_commit();
     wgmma_wait_for(out);
     release();
   }
 
+  // The pairs of values in the stage, in units of 4 bytes.
+  static constexpr int kPairs = kKeyTile * K::kValueWidth / 2;
+  __device__ uint32_t* pairs() const {
+    return reinterpret_cast<uint32_t*>(shared_ + ring_.stage * K::kStageBytes);
+  }
+  __device__ static bool is_bad(uint32_t half) { return (half & 0x7f80u) == 0x7f80u; }
+
+  __device__ bool has_bad_values() const {
+    bool bad = false;
+    for (int i = thread(); i < kPairs; i += K::kMultipliers) {
+      uint32_t pair = pairs()[i];
+      bad = bad || is_bad(pair) || is_bad(pair >> 16);
+    }
+    return bad;
+  }
+
+  // Adds values that are not finite to the sums of the rows that see them, and makes them zeros.
+  __device__ void take_bad_values(const Rows& rows, int32_t first, float (&out)[kValues]) {
+    for (int32_t r = 0; r < kKeyTile; ++r) {
+#pragma unroll
+      for (int j = 0; j < kValues; ++j) {
+        int column = group() * K::kOwnValues + accumulator_column(j);
+        uint32_t at = static_cast<uint32_t>(column / 64) * K::kBlockBytes +
+                      swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(column % 64) * 2);
+        auto value = *reinterpret_cast<const BFloat16*>(
+            reinterpret_cast<const unsigned char*>(pairs()) + at);
+        if (is_bad(value.bits) && holds(rows.keys[row_of(j)], first + r)) {
+          out[j] += to_float(value);
+        }
+      }
+    }
+    sync();
+    for (int i = thread(); i < kPairs; i += K::kMultipliers) {
+      uint32_t& pair = pairs()[i];
+      if (is_bad(pair)) pair &= 0xffff0000u;
+      if (is_bad(pair >> 16)) pair &= 0x0000ffffu;
+    }
+    fence_shared();
+    sync();
+  }
+
   __device__ void release() {
-    if (thread() == 0) barrier_arrive(ring_.empty(ring_.stage));
+    if (thread() % 128 == 0) barrier_arrive(ring_.empty(ring_.stage));
     ring_.next();
   }
 
@@ -286,52 +411,28 @@ class Attender {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (rows.keys[i].end == 0) continue;
-      float* to = part(item, i);
-      if (thread() % 4 == 0) {
+      float* to = k_.parts + part_offset(a_, a_.spans[item.span], item.results, item.kv_head,
+                                         item.row + accumulator_row(2 * i), item.parts.begin);
+      if (thread() % 4 == 0 && group() == 0) {
         to[0] = sums.max[i];
         to[1] = sums.weight[i];
       }
 #pragma unroll
       for (int j = 0; j < kValues; ++j) {
-        if (row_of(j) == i) to[2 + accumulator_column(j)] = sums.out[j];
-      }
-    }
-  }
-
-  __device__ float* part(const AttentionItem& item, int i) const {
-    return k_.parts + part_offset(a_, a_.spans[item.span], item.results, item.kv_head,
-                                  item.row + accumulator_row(2 * i), item.parts.begin);
-  }
-
-  __device__ void attend(const AttentionItem& item, const Rows& rows, bool split) {
-    float max[2] = {kLowest, kLowest}, weight[2] = {};
-    for (int32_t p = item.parts.begin; p < item.parts.end; ++p) {
-      PartSums sums;
-      add_part(rows, p, sums);
-      if (split) return store_part(item, rows, sums);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        Rescaled r = rescaled(max[i], sums.max[i]);
-        max[i] = r.max;
-        weight[i] = weight[i] * r.kept + sums.weight[i] * r.added;
-        if (rows.keys[i].end > 0) {
-          merge(item, i, r, {max[i], weight[i]}, p == item.parts.begin, p + 1 == item.parts.end,
-                sums);
+        if (row_of(j) == i) {
+          to[2 + group() * K::kOwnValues + accumulator_column(j)] = sums.out[j];
         }
       }
     }
   }
 
   // Between parts the sums of row i are where its results will be: registers do not hold both.
-  struct Softmax {
-    float max, weight;
-  };
   __device__ void merge(const AttentionItem& item, int i, const Rescaled& r, Softmax softmax,
                         bool first, bool last, const PartSums& sums) {
-    int64_t group = quotient(a_.q_heads, a_.kv_heads);
-    int64_t row = item.row + accumulator_row(2 * i), token = quotient(row, group);
-    int64_t head = item.kv_head * group + row - token * group;
-    float* out = a_.out + ((a_.spans[item.span].row_begin + token) * a_.q_heads + head) * K::kWidth;
+    RowPlace place = place_of(item, accumulator_row(2 * i));
+    int64_t head = item.kv_head * quotient(a_.q_heads, a_.kv_heads) + place.head;
+    int64_t row = a_.spans[item.span].row_begin + place.token;
+    float* out = a_.out + (row * a_.q_heads + head) * K::kValueWidth + group() * K::kOwnValues;
     LastStep step = last_step(a_, head, softmax.max, softmax.weight);
 #pragma unroll
     for (int j = 0; j < kValues; ++j) {
@@ -344,19 +445,29 @@ class Attender {
 
   const K& k_;
   const AttentionArgs& a_;
-  unsigned char* queries_;
+  unsigned char* shared_;
   Ring<K> ring_;
 };
 
+// Registers of a thread: at the start, then of those that multiply and of those that fetch.
 template <class K>
-__global__ __maxnreg__(200) void run_tensor_attention(const __grid_constant__ K k) {
+struct Registers {
+  static constexpr int kAll = K::kLatent ? 168 : 128;
+  static constexpr int kMultiplies = K::kLatent ? 240 : 216, kFetches = K::kLatent ? 24 : 40;
+  static_assert(K::kGroups * kMultiplies + kFetches <= (K::kGroups + 1) * kAll);
+};
+
+template <class K>
+__global__ __maxnreg__(Registers<K>::kAll) void run_tensor_attention(const __grid_constant__ K k) {
   extern __shared__ __align__(1024) unsigned char bytes[];
-  if (threadIdx.x == 0) init_ring<K>(shared_address(bytes), 0, 1);
+  if (threadIdx.x == 0) init_ring<K>(shared_address(bytes), 0, K::kGroups);
   __syncthreads();
   bool split = attention_plan(k.a).split;
   if (threadIdx.x >= K::kMultipliers) {
-    KeyFetcher<K>(k, bytes).run(split);
+    release_registers<Registers<K>::kFetches>();
+    if (threadIdx.x < K::kMultipliers + kWarp) KeyFetcher<K>(k, bytes).run(split);
   } else {
+    take_registers<Registers<K>::kMultiplies>();
     Attender<K>(k, bytes).run(split);
   }
 }
@@ -367,7 +478,7 @@ void launch_tensor_attention(const AttentionArgs& args, float* parts) {
   auto* function = run_tensor_attention<K>;
   BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                          static_cast<int>(K::kSharedBytes)));
-  auto blocks = static_cast<unsigned>(2 * queue.multiprocessors());
+  auto blocks = static_cast<unsigned>(K::kBlocksPerMultiprocessor * queue.multiprocessors());
   function<<<blocks, K::kThreads, K::kSharedBytes, queue.stream()>>>(K{args, parts});
   BANYAN_CHECK_CUDA(cudaGetLastError());
 }
@@ -376,9 +487,11 @@ void launch_tensor_attention(const AttentionArgs& args, float* parts) {
 inline float* attend_tiles(const AttentionArgs& args) {
   auto* parts = reinterpret_cast<float*>(queue_of(args.launch.queue).scratch(kPartScratchBytes));
   if (args.head_dim == 64) {
-    launch_tensor_attention<TensorAttention<64>>(args, parts);
+    launch_tensor_attention<TensorAttention<64, 64, 1>>(args, parts);
+  } else if (args.head_dim == 128) {
+    launch_tensor_attention<TensorAttention<128, 128, 1>>(args, parts);
   } else {
-    launch_tensor_attention<TensorAttention<128>>(args, parts);
+    launch_tensor_attention<TensorAttention<kLatentWidth, kLatentRank, 2>>(args, parts);
   }
   return parts;
 }

@@ -1,5 +1,6 @@
 #include "kernels/cuda/emulated/tensor_attention.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -9,29 +10,41 @@
 namespace banyan::cuda::emulated {
 namespace {
 
-// The keys and values of a tile, prepared for products.
+// A tile of keys and values, prepared for products.
 struct KeyTile {
   std::vector<WgmmaOperand> keys, columns;  // a row of keys each; a column of all values each
+  struct Bad {
+    int64_t key, column;
+    float value;
+  };
+  std::vector<Bad> bad;  // values that are not finite
 };
 
-// Keys that no row of the span sees are zeros.
-KeyTile load_tile(const AttentionArgs& a, const SpanArgs& span, int64_t kv_head, int64_t first) {
-  KeyRange all = keys_of(span, a.window);
-  auto width = static_cast<size_t>(a.head_dim), tile = static_cast<size_t>(kKeyTile);
-  std::vector<uint16_t> keys(tile * width), columns(width * tile);
-  for (int64_t j = 0; j < kKeyTile; ++j) {
-    if (first + j < all.first || first + j >= all.end) continue;
-    int64_t offset = pool_offset(a.page_table, span, first + j, kv_head, a.kv_heads, a.page_size,
-                                 a.head_dim);
+// The tile from key `first` on, of keys in `all`; row_of(key) is the row of the pools.
+template <class RowOf>
+KeyTile load_tile(const AttentionArgs& a, int64_t first, KeyRange all, const RowOf& row_of) {
+  auto width = static_cast<size_t>(a.head_dim), values = static_cast<size_t>(a.value_dim);
+  auto tile = static_cast<size_t>(kKeyTile);
+  KeyTile loaded{std::vector<WgmmaOperand>(tile), std::vector<WgmmaOperand>(values), {}};
+  std::vector<uint16_t> keys(tile * width), columns(values * tile);
+  for (int64_t key = std::max<int64_t>(first, all.first);
+       key < std::min<int64_t>(first + kKeyTile, all.end); ++key) {
+    auto row = static_cast<size_t>(row_of(key)), j = static_cast<size_t>(key - first);
     for (size_t c = 0; c < width; ++c) {
-      auto at = static_cast<size_t>(offset) + c, row = static_cast<size_t>(j);
-      keys[row * width + c] = static_cast<const BFloat16*>(a.k_pool)[at].bits;
-      columns[c * tile + row] = static_cast<const BFloat16*>(a.v_pool)[at].bits;
+      keys[j * width + c] = static_cast<const BFloat16*>(a.k_pool)[row * width + c].bits;
+    }
+    for (size_t c = 0; c < values; ++c) {
+      // Latents are keys and values at once.
+      BFloat16 value = static_cast<const BFloat16*>(a.v_pool)[row * width + c];
+      if (is_finite(to_float(value))) {
+        columns[c * tile + j] = value.bits;
+      } else {
+        loaded.bad.push_back({key, static_cast<int64_t>(c), to_float(value)});
+      }
     }
   }
-  KeyTile loaded{std::vector<WgmmaOperand>(tile), std::vector<WgmmaOperand>(width)};
   for (size_t j = 0; j < tile; ++j) loaded.keys[j].assign(&keys[j * width], a.head_dim);
-  for (size_t c = 0; c < width; ++c) loaded.columns[c].assign(&columns[c * tile], kKeyTile);
+  for (size_t c = 0; c < values; ++c) loaded.columns[c].assign(&columns[c * tile], kKeyTile);
   return loaded;
 }
 
@@ -71,9 +84,15 @@ void add_tile(const AttentionArgs& a, const WgmmaOperand& query, const KeyTile& 
     weights[j] = exp_of_difference(weights[j] - max);
     part.sums.weights[j % 8 / 2] += weights[j];
   }
+  for (float& sum : part.out) sum *= kept;
+  for (const KeyTile::Bad& bad : tile.bad) {
+    if (bad.key >= keys.first && bad.key < keys.end) {
+      part.out[static_cast<size_t>(bad.column)] += bad.value;
+    }
+  }
   WgmmaOperand operand = rounded(weights.data(), kKeyTile);
   for (size_t c = 0; c < part.out.size(); ++c) {
-    part.out[c] = product(part.out[c] * kept, operand, tile.columns[c]);
+    part.out[c] = product(part.out[c], operand, tile.columns[c]);
   }
 }
 
@@ -101,24 +120,42 @@ void attend_row(const AttentionArgs& a, int64_t row, int64_t head, KeyRange keys
   for (size_t c = 0; c < total.size(); ++c) out[c] = last(total[c]);
 }
 
+// The tiles of the keys in `all`, and all heads of a head of keys for `count` tokens over them.
+template <class RowOf>
+void attend_tokens(const AttentionArgs& a, const SpanArgs& span, int64_t first, int64_t count,
+                   int64_t kv_head, KeyRange all, const RowOf& row_of) {
+  int64_t heads = a.q_heads / a.kv_heads, first_tile = all.first / kKeyTile;
+  std::vector<KeyTile> tiles;
+  for (int64_t key = first_tile * kKeyTile; key < all.end; key += kKeyTile) {
+    tiles.push_back(load_tile(a, key, all, row_of));
+  }
+  for (int64_t i = first; i < first + count; ++i) {
+    for (int64_t head = kv_head * heads; head < (kv_head + 1) * heads; ++head) {
+      attend_row(a, span.row_begin + i, head, keys_of_token(a, span, i, kv_head), tiles,
+                 first_tile);
+    }
+  }
+}
+
 }  // namespace
 
 void attend_tiles(const AttentionArgs& a) {
-  int64_t group = a.q_heads / a.kv_heads;
   for (int64_t s = 0; s < a.span_count; ++s) {
     const SpanArgs& span = a.spans[s];
-    KeyRange all = keys_of(span, a.window);
-    int64_t first_tile = all.first / kKeyTile;
     for (int64_t kv_head = 0; kv_head < a.kv_heads; ++kv_head) {
-      std::vector<KeyTile> tiles;
-      for (int64_t first = first_tile * kKeyTile; first < all.end; first += kKeyTile) {
-        tiles.push_back(load_tile(a, span, kv_head, first));
+      auto row_of = [&](int64_t position) {
+        return pool_offset(a.page_table, span, position, kv_head, a.kv_heads, a.page_size, 1);
+      };
+      if (a.selected.runs == nullptr) {
+        attend_tokens(a, span, 0, span.row_count, kv_head, keys_of(span, a.window), row_of);
+        continue;
       }
       for (int64_t i = 0; i < span.row_count; ++i) {
-        for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-          attend_row(a, span.row_begin + i, head, keys_at(span.first_position + i, a.window), tiles,
-                     first_tile);
-        }
+        SelectedRow selected = selected_row(a.selected, span.row_begin + i, kv_head);
+        auto of_rank = [&](int64_t rank) {
+          return row_of(selected.position(selected.run_of(rank), rank));
+        };
+        attend_tokens(a, span, i, 1, kv_head, keys_of_token(a, span, i, kv_head), of_rank);
       }
     }
   }
