@@ -16,4 +16,4 @@ set(BANYAN_CUDA_OPTIONS -lineinfo --fmad=false --expt-relaxed-constexpr
 
 include(${CMAKE_CURRENT_LIST_DIR}/wgmma_forms.cmake)
 set(BANYAN_WGMMA_FORMS ${CMAKE_BINARY_DIR}/wgmma)  # a folder to include from
-banyan_write_wgmma_forms(${BANYAN_WGMMA_FORMS})
+banyan_write_wgmma_forms(${BANYAN_WGMMA_FORMS}/kernels/cuda/device)

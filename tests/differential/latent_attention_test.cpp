@@ -213,7 +213,7 @@ TEST(LatentAttention, PartsOfALongContextAreMergedInOneOrder) {
 TEST(LatentAttention, RowsOnBothSidesOfAPartsEndAreTheirOwn) {
   constexpr int64_t kLength = 1030, kFirst = 1018, kCount = 12;
   ThreadPool three(3);
-  for (const Shape& shape : {Shape{20, 64, 32}, {20, 576, 512}}) {
+  for (const Shape& shape : {Shape{20, 64, 32}, {3, 576, 512}}) {
     Random random(14);
     Latents latents(shape, kLength, 16, DType::kBF16, random);
     std::vector<float> q = latents.queries(kFirst, kLength, random);

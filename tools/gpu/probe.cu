@@ -12,8 +12,8 @@
 #include <string>
 
 #include "card.cuh"
-#include "kernels/cuda/wgmma_arithmetic.h"
 #include "kernels/cuda/device/wgmma.cuh"
+#include "kernels/cuda/wgmma_arithmetic.h"
 
 namespace banyan::gpu {
 namespace {

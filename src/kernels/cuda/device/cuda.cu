@@ -24,15 +24,14 @@ struct Device {
     Queue& queue = queue_of(handle);
     Shape shape = kernel.shape();
     auto* function = run<Kernel>;
-    allow_shared_memory(reinterpret_cast<const void*>(function), shape.shared_bytes);
-    int resident = 0;
-    BANYAN_CHECK_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-        &resident, function, kBlockThreads, shape.shared_bytes));
-    int64_t fill = int64_t{resident} * queue.multiprocessors();
+    static thread_local Residence known;
+    if (known.shared_bytes != shape.shared_bytes) {
+      known = residence(reinterpret_cast<const void*>(function), shape.shared_bytes);
+    }
+    int64_t fill = int64_t{known.blocks} * queue.multiprocessors();
     int64_t blocks = shape.blocks > 0 ? least(shape.blocks, fill) : fill;
     size_t scratch_bytes = (shape.scratch_bytes + 255) / 256 * 256;
-    std::byte* scratch =
-        scratch_bytes > 0 ? queue.scratch(scratch_bytes * blocks) : nullptr;
+    std::byte* scratch = scratch_bytes > 0 ? queue.scratch(scratch_bytes * blocks) : nullptr;
     function<<<static_cast<unsigned>(blocks), kBlockThreads, shape.shared_bytes, queue.stream()>>>(
         kernel, scratch, scratch_bytes);
     BANYAN_CHECK_CUDA(cudaGetLastError());
@@ -45,13 +44,22 @@ struct Device {
   }
 
  private:
-  // A kernel must request more shared memory than this.
-  static constexpr size_t kSharedByDefault = size_t{48} << 10;
+  // How many blocks of a kernel a multiprocessor holds. Asking takes longer than a launch.
+  struct Residence {
+    size_t shared_bytes = SIZE_MAX;
+    int blocks = 0;
+  };
 
-  static void allow_shared_memory(const void* function, size_t bytes) {
-    if (bytes <= kSharedByDefault) return;
-    BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           static_cast<int>(bytes)));
+  static Residence residence(const void* function, size_t shared_bytes) {
+    constexpr size_t kSharedByDefault = size_t{48} << 10;  // a kernel must request more
+    if (shared_bytes > kSharedByDefault) {
+      BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             static_cast<int>(shared_bytes)));
+    }
+    Residence found{shared_bytes};
+    BANYAN_CHECK_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&found.blocks, function,
+                                                                    kBlockThreads, shared_bytes));
+    return found;
   }
 };
 

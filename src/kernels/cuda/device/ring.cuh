@@ -53,9 +53,7 @@ class RingFiller {
   __device__ int64_t filled() const { return filled_; }
   __device__ static int lane() { return static_cast<int>(threadIdx.x % kWarp); }
 
-  __device__ void wait_empty() const {
-    barrier_wait(ring_.empty(ring_.stage), ring_.parity ^ 1);
-  }
+  __device__ void wait_empty() const { barrier_wait(ring_.empty(ring_.stage), ring_.parity ^ 1); }
   // The copies of the stage are under way.
   __device__ void filled_stage() {
     commit_copies();

@@ -1,5 +1,5 @@
-// Attention by wgmma (kernels/cuda/tensor_attention.h has what it computes). Rows of queries are the
-// 64 rows of an instruction.
+// Attention by wgmma (kernels/cuda/tensor_attention.h has what it computes). Rows of queries are
+// the 64 rows of an instruction.
 //
 // A block has a warp that fetches tiles of keys and of values, and a warpgroup that multiplies; two
 // blocks share a multiprocessor, so that one multiplies while the other has its softmax. Of latents
@@ -22,7 +22,7 @@ struct TensorAttention {
   static constexpr int kWidth = Width, kValueWidth = ValueWidth;  // of a head
   static constexpr int kGroups = Groups;
   static constexpr bool kLatent = kValueWidth < kWidth;
-  static constexpr int kOwnValues = kValueWidth / kGroups;  // columns of a warpgroup
+  static constexpr int kOwnValues = kValueWidth / kGroups;           // columns of a warpgroup
   static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
   static constexpr int kMultipliers = kGroups * 128;
   static constexpr int kThreads = kMultipliers + 128;
@@ -112,8 +112,8 @@ class KeyFetcher {
       SelectedRow selected = selected_row(a_.selected, span.row_begin + token, item.kv_head);
       position = selected.position(selected.run_of(key), key);
     }
-    return static_cast<int>(pool_offset(a_.page_table, span, position, item.kv_head, a_.kv_heads,
-                                        a_.page_size, 1));
+    return static_cast<int>(
+        pool_offset(a_.page_table, span, position, item.kv_head, a_.kv_heads, a_.page_size, 1));
   }
 
   // Keys without a row become zeros: a weight of zero times what lies in memory might be NaN.
@@ -195,8 +195,7 @@ class Attender {
   __device__ RowPlace place_of(const AttentionItem& item, int row) const {
     int64_t per_token = rows_per_token(a_), at = item.row + row, token = quotient(at, per_token);
     int64_t head = at - token * per_token;
-    bool exists = token < a_.spans[item.span].row_count &&
-                  head < quotient(a_.q_heads, a_.kv_heads);
+    bool exists = token < a_.spans[item.span].row_count && head < quotient(a_.q_heads, a_.kv_heads);
     return {token, head, exists};
   }
 
@@ -346,9 +345,9 @@ class Attender {
     if constexpr (!K::kLatent) ring_.wait_full();
     bool all_see = first >= rows.item.all.first && first + kKeyTile <= rows.item.all.end;
     if (!all_see && any(has_bad_values())) take_bad_values(rows, first, out);
-    uint64_t values = transposed_descriptor(
-        ring_.at(ring_.stage) + static_cast<uint32_t>(group() * K::kOwnValues / 64) * K::kBlockBytes,
-        K::kBlockBytes);
+    auto block = static_cast<uint32_t>(group() * K::kOwnValues / 64);
+    uint64_t values =
+        transposed_descriptor(ring_.at(ring_.stage) + block * K::kBlockBytes, K::kBlockBytes);
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < kKeyTile / 16; ++step) {

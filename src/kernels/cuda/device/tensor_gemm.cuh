@@ -93,8 +93,7 @@ class TileFetcher {
   __device__ void find_rows(const OutputTile& tile) {
     __syncwarp();
     for (int r = lane(); r < G::kRows; r += kWarp) {
-      sources_[r] =
-          static_cast<int>(source_row(g_.a, tile.row + least(r, tile.row_count - 1)));
+      sources_[r] = static_cast<int>(source_row(g_.a, tile.row + least(r, tile.row_count - 1)));
     }
     __syncwarp();
   }
@@ -126,8 +125,8 @@ class TileFetcher {
   __device__ void fetch_rows(const OutputTile& tile, int64_t column_tile) {
     int chunk = lane() % 8;
     uint32_t to = filler_.ring().at(filler_.ring().stage) + G::kWeightBytes;
-    const BFloat16* x = rounded_.row(0, tile.matrix * g_.a.weights.segment_step) +
-                        column_tile * kTile + chunk * 8;
+    const BFloat16* x =
+        rounded_.row(0, tile.matrix * g_.a.weights.segment_step) + column_tile * kTile + chunk * 8;
     int64_t stride = rounded_.segments * rounded_.columns;
 #pragma unroll 8
     for (int r = lane() / 8; r < G::kRows; r += kWarp / 8) {
@@ -202,8 +201,8 @@ class TileMultiplier {
   __device__ void store(const OutputTile& tile, const float (&sums)[kValues]) {
 #pragma unroll
     for (int i = 0; i < kValues; ++i) {
-      put(tile, accumulator_column(i),
-          static_cast<int>(group() * kTile) + accumulator_row(i), sums[i]);
+      put(tile, accumulator_column(i), static_cast<int>(group() * kTile) + accumulator_row(i),
+          sums[i]);
     }
   }
 
@@ -262,7 +261,7 @@ __global__ __launch_bounds__(G::kThreads) void run_tensor_gemm(const __grid_cons
   }
 }
 
-// As many blocks as have tiles, or as fill the card; a card alone knows how many tiles experts have.
+// As many blocks as have tiles, or as fill the card: only it knows how many tiles experts have.
 // A cluster computes one tile, so that its fetching warp is done when it meets the others.
 template <class G>
 unsigned block_count(const G& kernel, int64_t multiprocessors) {

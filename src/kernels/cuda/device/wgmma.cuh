@@ -11,7 +11,7 @@ namespace banyan::cuda::device {
 template <int n>
 struct Wgmma;
 
-#include "wgmma_forms.cuh"
+#include "kernels/cuda/device/wgmma_forms.cuh"
 
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
