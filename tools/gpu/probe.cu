@@ -1,5 +1,6 @@
 // Does the card's wgmma compute what kernels/cuda/wgmma_arithmetic.h says, bit for bit, for every
-// width, for A from shared memory and from registers, with the operands exchanged?
+// width, for A from shared memory and from registers, for B along its rows, with the operands
+// exchanged?
 //
 //   build/cuda/gpu/gpu_probe
 //
@@ -24,7 +25,7 @@ constexpr int kRows = 64;         // of A
 constexpr int kColumnsMax = 256;  // rows of B
 constexpr int kDepth = 256;       // four tiles of 64 columns
 
-enum class Way { kShared, kRegisters };
+enum class Way { kShared, kRegisters, kTransposed };
 
 // From [rows, kDepth] to swizzled tiles of 64 columns each.
 __device__ void load_tiles(const uint16_t* source, int rows, unsigned char* tiles) {
@@ -33,6 +34,17 @@ __device__ void load_tiles(const uint16_t* source, int rows, unsigned char* tile
     unsigned char* tile = tiles + column / 64 * rows * cuda::kTileRowBytes;
     uint32_t place =
         cuda::swizzled(static_cast<uint32_t>(row), static_cast<uint32_t>(column % 64) * 2);
+    *reinterpret_cast<uint16_t*>(tile + place) = source[i];
+  }
+}
+
+// The same rows as columns: tiles of 64 rows of `source` each, [kDepth, 64].
+__device__ void load_transposed(const uint16_t* source, int rows, unsigned char* tiles) {
+  for (int i = static_cast<int>(threadIdx.x); i < rows * kDepth; i += 128) {
+    int row = i / kDepth, column = i % kDepth;
+    unsigned char* tile = tiles + row / 64 * kDepth * cuda::kTileRowBytes;
+    uint32_t place =
+        cuda::swizzled(static_cast<uint32_t>(column), static_cast<uint32_t>(row % 64) * 2);
     *reinterpret_cast<uint16_t*>(tile + place) = source[i];
   }
 }
@@ -48,7 +60,7 @@ __global__ __launch_bounds__(128, 1) void multiply(const uint16_t* a, const uint
   unsigned char* a_tiles = shared;
   unsigned char* b_tiles = shared + kRows * kDepth * 2;
   load_tiles(a, kRows, a_tiles);
-  load_tiles(b, n, b_tiles);
+  way == Way::kTransposed ? load_transposed(b, n, b_tiles) : load_tiles(b, n, b_tiles);
   fence_shared();
   __syncthreads();
   float d[n / 2] = {};
@@ -67,7 +79,14 @@ __global__ __launch_bounds__(128, 1) void multiply(const uint16_t* a, const uint
       uint32_t fragment[4] = {pair_at(a, row, column), pair_at(a, row + 8, column),
                               pair_at(a, row, column + 8), pair_at(a, row + 8, column + 8)};
       wgmma_fence();
-      Wgmma<n>::template registers<0>(d, fragment, b_tile, 1);
+      if constexpr (way == Way::kTransposed) {
+        uint64_t rows =
+            cuda::transposed_descriptor(shared_address(b_tiles), kDepth * cuda::kTileRowBytes) +
+            static_cast<uint64_t>(k / 16) * cuda::kTransposedStep;
+        Wgmma<n>::template registers<1>(d, fragment, rows, 1);
+      } else {
+        Wgmma<n>::template registers<0>(d, fragment, b_tile, 1);
+      }
     }
     wgmma_commit();
     wgmma_wait();
@@ -170,9 +189,11 @@ int64_t probe_way(const Kind& kind, const Values& a, const Values& b) {
   std::vector<float> y = run<n, way>(a, b);
   Mismatches found = compare(a, b, y, n, cuda::kFractionBits);
   if (found.count == 0) return 0;
-  std::printf("%-18s n %3d A from %s: %lld of %d differ; %s; %d fraction bits fit best\n",
-              kind.name, n, way == Way::kShared ? "shared memory" : "registers",
-              static_cast<long long>(found.count), kRows * n, found.first.c_str(),
+  const char* operands = way == Way::kShared      ? "A from shared memory"
+                         : way == Way::kRegisters ? "A from registers"
+                                                  : "B along its rows";
+  std::printf("%-18s n %3d %s: %lld of %d differ; %s; %d fraction bits fit best\n", kind.name, n,
+              operands, static_cast<long long>(found.count), kRows * n, found.first.c_str(),
               best_fraction_bits(a, b, y, n));
   return found.count;
 }
@@ -181,7 +202,10 @@ template <int n>
 int64_t probe_width(const Kind& kind) {
   std::mt19937 random(static_cast<unsigned>(n));
   Values a = draw(kind, kRows * kDepth, random), b = draw(kind, n * kDepth, random);
-  return probe_way<n, Way::kShared>(kind, a, b) + probe_way<n, Way::kRegisters>(kind, a, b);
+  int64_t found =
+      probe_way<n, Way::kShared>(kind, a, b) + probe_way<n, Way::kRegisters>(kind, a, b);
+  if constexpr (n % 64 == 0) found += probe_way<n, Way::kTransposed>(kind, a, b);
+  return found;
 }
 
 // The first 64 rows of B as A and A as B: the same sums at exchanged places.

@@ -1,4 +1,4 @@
-// Attention over pages of bf16 on tensor cores: what the kernel on a card
+// Attention over pages of bf16 on tensor cores: the arithmetic, which the kernel on a card
 // (device/tensor_attention.cuh) and its emulation (emulated/tensor_attention.h) share.
 //
 // Queries are rounded to bf16. Keys come in tiles at multiples of 64 positions, and tiles in parts
@@ -131,8 +131,6 @@ BANYAN_HOST_DEVICE inline LastStep last_step(const AttentionArgs& a, int64_t hea
   return {r.kept, weight * r.kept + r.added};
 }
 
-// ---- which block computes what; no bit depends on it ----
-
 // The parts of keys that rows of a span see.
 struct PartRange {
   int32_t begin, end;
@@ -144,132 +142,5 @@ BANYAN_HOST_DEVICE constexpr PartRange parts_of(KeyRange keys) {
 BANYAN_HOST_DEVICE constexpr KeyRange keys_of(const SpanArgs& span, int64_t window) {
   return {keys_at(span.first_position, window).first, span.first_position + span.row_count};
 }
-
-// A span's rows of tiles for one head of keys: row r is query head r % rows_per_token() of token r
-// / rows_per_token(). Tokens that select keys share no tile: some of their rows are no heads.
-BANYAN_HOST_DEVICE constexpr int64_t rows_per_token(const AttentionArgs& a) {
-  int64_t heads = quotient(a.q_heads, a.kv_heads);
-  if (a.selected.runs == nullptr) return heads;
-  return (heads + kQueryTile - 1) / kQueryTile * kQueryTile;
-}
-BANYAN_HOST_DEVICE constexpr int64_t query_rows(const AttentionArgs& a, const SpanArgs& span) {
-  return span.row_count * rows_per_token(a);
-}
-
-// Few tiles leave most of a card idle: then their parts are computed by blocks of their own, which
-// write their sums to scratch memory, and MergeParts merges them.
-struct AttentionPlan {
-  bool split;
-  int64_t results;  // of parts, each part_floats() long
-};
-inline constexpr size_t kPartScratchBytes = size_t{128} << 20;
-
-// A part's maximum, weight and sums of one row.
-BANYAN_HOST_DEVICE constexpr int64_t part_floats(const AttentionArgs& a) {
-  return a.value_dim + 2;
-}
-BANYAN_HOST_DEVICE constexpr int64_t part_results(const AttentionArgs& a, const SpanArgs& span) {
-  PartRange parts = parts_of(keys_of(span, a.window));
-  return query_rows(a, span) * a.kv_heads * (parts.end - parts.begin);
-}
-
-BANYAN_HOST_DEVICE constexpr AttentionPlan attention_plan(const AttentionArgs& a) {
-  constexpr int64_t kFullCard = 264;  // tiles
-  int64_t tiles = 0, results = 0, most = 0;
-  for (int64_t s = 0; s < a.span_count; ++s) {
-    PartRange parts = parts_of(keys_of(a.spans[s], a.window));
-    tiles += (query_rows(a, a.spans[s]) + kQueryTile - 1) / kQueryTile * a.kv_heads;
-    results += part_results(a, a.spans[s]);
-    if (parts.end - parts.begin > most) most = parts.end - parts.begin;
-  }
-  bool fits = static_cast<size_t>(results * part_floats(a)) * sizeof(float) <= kPartScratchBytes;
-  return {tiles < kFullCard && most > 1 && fits, results};
-}
-
-// A tile of rows, with the parts that a block computes of it.
-struct AttentionItem {
-  int64_t span, results;  // results: of the spans before
-  int32_t kv_head, row;
-  PartRange parts;
-};
-
-// Calls body(AttentionItem) for every item of worker `index` of `count`.
-template <class Body>
-BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, int64_t index,
-                                            int64_t count, const Body& body) {
-  int64_t item = 0, results = 0;
-  for (int64_t s = 0; s < a.span_count; ++s) {
-    const SpanArgs& span = a.spans[s];
-    PartRange parts = parts_of(keys_of(span, a.window));
-    int64_t pieces = split ? parts.end - parts.begin : 1;
-    int64_t tiles = quotient(query_rows(a, span) + kQueryTile - 1, kQueryTile);
-    int64_t items = tiles * a.kv_heads * pieces;
-    int64_t first = remainder(index + count - remainder(item, count), count);
-    for (int64_t i = first; i < items; i += count) {
-      int64_t at = quotient(i, pieces), piece = i - at * pieces;
-      int64_t kv_head = quotient(at, tiles), tile = at - kv_head * tiles;
-      auto begin = static_cast<int32_t>(parts.begin + piece);
-      body(AttentionItem{s, results, static_cast<int32_t>(kv_head),
-                         static_cast<int32_t>(tile * kQueryTile),
-                         split ? PartRange{begin, begin + 1} : parts});
-    }
-    item += items;
-    results += part_results(a, span);
-  }
-}
-
-// Where a row's sums of a part lie in scratch memory, in floats.
-BANYAN_HOST_DEVICE constexpr int64_t part_offset(const AttentionArgs& a, const SpanArgs& span,
-                                                 int64_t results, int64_t kv_head, int64_t row,
-                                                 int64_t part) {
-  PartRange parts = parts_of(keys_of(span, a.window));
-  int64_t of_row = (kv_head * query_rows(a, span) + row) * (parts.end - parts.begin);
-  return (results + of_row + part - parts.begin) * part_floats(a);
-}
-
-// Merges what blocks have written of each part, if they have.
-struct MergeParts {
-  AttentionArgs a;
-  const float* sums;
-  Shape shape() const { return {}; }
-
-  template <class Block>
-  BANYAN_DEVICE void operator()(Block& block) const {
-    if (!attention_plan(a).split) return;
-    int64_t heads = quotient(a.q_heads, a.kv_heads), results = 0, item = 0;
-    for (int64_t s = 0; s < a.span_count; ++s) {
-      const SpanArgs& span = a.spans[s];
-      int64_t items = span.row_count * a.q_heads;
-      int64_t first =
-          remainder(block.index() + block.count() - remainder(item, block.count()), block.count());
-      for (int64_t i = first; i < items; i += block.count()) {
-        int64_t token = quotient(i, a.q_heads), head = i - token * a.q_heads;
-        int64_t kv_head = quotient(head, heads);
-        int64_t row = token * rows_per_token(a) + head - kv_head * heads;
-        merge(block, span, results, token, head, kv_head, row);
-      }
-      item += items;
-      results += part_results(a, span);
-    }
-  }
-
-  template <class Block>
-  BANYAN_DEVICE void merge(Block& block, const SpanArgs& span, int64_t results, int64_t token,
-                           int64_t head, int64_t kv_head, int64_t row) const {
-    PartRange parts = parts_of(keys_of_token(a, span, token, kv_head));
-    float* out = a.out + ((span.row_begin + token) * a.q_heads + head) * a.value_dim;
-    for_each(block, a.value_dim, [&](int64_t c) {
-      float max = kLowest, weight = 0, total = 0;
-      for (int64_t part = parts.begin; part < parts.end; ++part) {
-        const float* of = sums + part_offset(a, span, results, kv_head, row, part);
-        Rescaled r = rescaled(max, of[0]);
-        max = r.max;
-        weight = weight * r.kept + of[1] * r.added;
-        total = total * r.kept + of[2 + c] * r.added;
-      }
-      out[c] = last_step(a, head, max, weight)(total);
-    });
-  }
-};
 
 }  // namespace banyan::cuda

@@ -6,6 +6,8 @@
 // are added to zero in ascending order in f32, then the bias.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/weights.h"
@@ -117,6 +119,78 @@ BANYAN_HOST_DEVICE void for_output_tiles(const GemmArgs& a, int64_t index, int64
       body(OutputTile{i, row, least(tile_rows, end - row), place.across * tile_features});
     }
     item += down * across;
+  }
+}
+
+// ---- kernels on a card ----
+
+// Who sums up the segments of the columns: there is only one; a block all of them; or a cluster of
+// blocks, one each, and then each block adds up a part of the features over distributed shared
+// memory.
+enum class Segments { kOne, kOfBlock, kOfCluster };
+
+template <int Rows, int Groups, Segments Of>
+struct TensorGemm {
+  static constexpr int kRows = Rows, kGroups = Groups;  // of x; of threads that multiply
+  static constexpr bool kSplit = Of == Segments::kOfCluster;
+  static constexpr bool kAdds = Of == Segments::kOfBlock;
+  static constexpr int kFeatures = kGroups * static_cast<int>(kTile);
+  static constexpr int kMultipliers = kGroups * 128, kThreads = kMultipliers + kWarp;
+
+  static constexpr uint32_t kWeightBytes = kGroups * kTileBytes;
+  static constexpr uint32_t kStageBytes = kWeightBytes + kRows * kTileRowBytes;
+  // Two blocks share a multiprocessor if they have one group each.
+  static constexpr int kStages = static_cast<int>(least(8, kGroups * 96 * 1024 / kStageBytes));
+  // Behind the stages: sums of this block's segment [rows, features], rows of x, barriers.
+  static constexpr uint32_t kSums = kStages * kStageBytes;
+  static constexpr uint32_t kSources = kSums + (kSplit ? kRows * kFeatures * 4 : 0);
+  static constexpr uint32_t kBarriers = kSources + kRows * 4;
+  static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
+  static_assert(kRows % 8 == 0 && kStages >= 3 && kSharedBytes <= 227 * 1024);
+
+  GemmArgs a;
+  int segments;  // of the columns
+
+  int cluster() const { return kSplit ? segments : 1; }
+
+  // As many blocks as have tiles, or as fill the card: only it knows how many tiles experts have.
+  // A cluster computes one tile, so that its fetching warp is done when it meets the others.
+  int64_t blocks(int64_t multiprocessors) const {
+    int64_t tiles =
+        a.weights.count * ((a.x_rows + kRows - 1) / kRows) * ((a.n + kFeatures - 1) / kFeatures);
+    if (kSplit) return tiles * segments;
+    int64_t resident = multiprocessors * (kGroups > 1 ? 1 : 2);
+    return a.weights.begins != nullptr ? resident : least(tiles, resident);
+  }
+};
+
+// Calls launch(kernel, blocks) with the TensorGemm for the rows: few read the weights as fast as
+// memory gives them, many reuse them.
+template <class Launch>
+void launch_tensor_gemm(const GemmArgs& args, int64_t multiprocessors, const Launch& launch) {
+  constexpr int64_t kLikelyTopK = 8;
+  const GemmGroup& w = args.weights;
+  int segments = gemm_segments(w.count, args.n, args.k);
+  int64_t rows = args.x_rows;  // of a matrix, or likely so: only the card knows
+  if (w.begins != nullptr) {
+    rows = (rows * (args.x_index != nullptr ? kLikelyTopK : 1) + w.count - 1) / w.count;
+  }
+  auto run = [&]<class G>(G kernel) { launch(kernel, kernel.blocks(multiprocessors)); };
+  auto run_few = [&]<Segments Of>(std::integral_constant<Segments, Of>) {
+    if (rows <= 8) return run(TensorGemm<8, 1, Of>{args, segments});
+    if (rows <= 16) return run(TensorGemm<16, 1, Of>{args, segments});
+    run(TensorGemm<32, 1, Of>{args, segments});
+  };
+  if (rows <= 32 && (segments == 1 || w.begins != nullptr)) {
+    run_few(std::integral_constant<Segments, Segments::kOfBlock>());
+  } else if (rows <= 32) {
+    run_few(std::integral_constant<Segments, Segments::kOfCluster>());
+  } else if (rows <= 64) {
+    run(TensorGemm<64, 1, Segments::kOfBlock>{args, segments});
+  } else if (rows > 128 && segments == 1) {
+    run(TensorGemm<256, 2, Segments::kOne>{args, segments});
+  } else {
+    run(TensorGemm<128, 2, Segments::kOfBlock>{args, segments});
   }
 }
 

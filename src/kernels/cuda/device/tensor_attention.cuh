@@ -10,132 +10,10 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/device/key_fetcher.cuh"
 #include "kernels/cuda/device/queue.cuh"
-#include "kernels/cuda/device/ring.cuh"
-#include "kernels/cuda/tensor_attention.h"
 
 namespace banyan::cuda::device {
-
-// kLatent: values are the first columns of keys.
-template <int Width, int ValueWidth, int Groups>
-struct TensorAttention {
-  static constexpr int kWidth = Width, kValueWidth = ValueWidth;  // of a head
-  static constexpr int kGroups = Groups;
-  static constexpr bool kLatent = kValueWidth < kWidth;
-  static constexpr int kOwnValues = kValueWidth / kGroups;           // columns of a warpgroup
-  static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
-  static constexpr int kMultipliers = kGroups * 128;
-  static constexpr int kThreads = kMultipliers + 128;
-
-  static constexpr int kStages = kLatent ? 2 : 8 * 64 / kWidth;  // keys and values in turn
-  static constexpr uint32_t kStageBytes = kWidth / 64 * kBlockBytes;
-  static constexpr uint32_t kQueries = kStages * kStageBytes;
-  static constexpr uint32_t kSources = kQueries + kStageBytes;  // rows of the pools
-  static constexpr uint32_t kBarriers = kSources + kKeyTile * 4;
-  static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
-  static constexpr int kBlocksPerMultiprocessor = kLatent ? 1 : 2;
-  static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
-
-  AttentionArgs a;
-  float* parts;  // kPartScratchBytes
-};
-
-// Calls body(first key) for the tiles of keys that the rows of an item see of a part.
-template <class Body>
-__device__ void for_key_tiles(KeyRange keys, int32_t part, const Body& body) {
-  constexpr auto kKeys = static_cast<int32_t>(kPartKeys);
-  constexpr auto kTileKeys = static_cast<int32_t>(kKeyTile);
-  int32_t begin = part * kKeys, end = min(begin + kKeys, keys.end);
-  if (keys.first > begin) begin = keys.first / kTileKeys * kTileKeys;
-  for (int32_t first = begin; first < end; first += kTileKeys) body(first);
-}
-
-// The keys that any row of an item sees, and those that all see.
-struct ItemKeys {
-  KeyRange any, all;
-};
-__device__ inline ItemKeys keys_of(const AttentionArgs& a, const AttentionItem& item) {
-  const SpanArgs& span = a.spans[item.span];
-  int64_t per_token = rows_per_token(a);
-  int64_t last_row = least(item.row + kQueryTile, query_rows(a, span)) - 1;
-  KeyRange first = keys_of_token(a, span, quotient(item.row, per_token), item.kv_head);
-  KeyRange last = keys_of_token(a, span, quotient(last_row, per_token), item.kv_head);
-  return {{first.first, last.end}, {last.first, first.end}};
-}
-
-// The parts of an item that any row sees keys of.
-__device__ inline PartRange parts_of(const AttentionItem& item, KeyRange any) {
-  PartRange seen = cuda::parts_of(any);
-  return {max(item.parts.begin, seen.begin), min(item.parts.end, seen.end)};
-}
-
-// A thread of the warp that fetches.
-template <class K>
-class KeyFetcher {
- public:
-  __device__ KeyFetcher(const K& k, unsigned char* shared)
-      : a_(k.a),
-        sources_(reinterpret_cast<int*>(shared + K::kSources)),
-        filler_(shared_address(shared)) {}
-
-  __device__ void run(bool split) {
-    for_attention_items(a_, split, blockIdx.x, gridDim.x, [&](const AttentionItem& item) {
-      KeyRange keys = keys_of(a_, item).any;
-      PartRange parts = parts_of(item, keys);
-      for (int32_t part = parts.begin; part < parts.end; ++part) {
-        for_key_tiles(keys, part, [&](int32_t first) {
-          find_rows(item, keys, first);
-          fetch(a_.k_pool);
-          if constexpr (!K::kLatent) fetch(a_.v_pool);
-        });
-      }
-    });
-    filler_.finish();
-  }
-
- private:
-  // Of keys that no row sees there is none: their pages may be those of others by now.
-  __device__ void find_rows(const AttentionItem& item, const KeyRange& keys, int32_t first) {
-    __syncwarp();
-    for (int r = filler_.lane(); r < kKeyTile; r += kWarp) {
-      int32_t key = first + r;
-      sources_[r] = key >= keys.first && key < keys.end ? row_of(item, key) : -1;
-    }
-    __syncwarp();
-  }
-
-  __device__ int row_of(const AttentionItem& item, int32_t key) const {
-    const SpanArgs& span = a_.spans[item.span];
-    int64_t position = key;
-    if (a_.selected.runs != nullptr) {
-      int64_t token = quotient(item.row, rows_per_token(a_));
-      SelectedRow selected = selected_row(a_.selected, span.row_begin + token, item.kv_head);
-      position = selected.position(selected.run_of(key), key);
-    }
-    return static_cast<int>(
-        pool_offset(a_.page_table, span, position, item.kv_head, a_.kv_heads, a_.page_size, 1));
-  }
-
-  // Keys without a row become zeros: a weight of zero times what lies in memory might be NaN.
-  __device__ void fetch(const void* pool) {
-    constexpr int kChunks = K::kWidth / 8;  // of a row
-    filler_.wait_empty();
-    uint32_t to = filler_.ring().at(filler_.ring().stage);
-#pragma unroll 8
-    for (int i = filler_.lane(); i < kKeyTile * kChunks; i += kWarp) {
-      int r = i / kChunks, chunk = i % kChunks, source = sources_[r];
-      uint32_t at = static_cast<uint32_t>(chunk / 8) * K::kBlockBytes +
-                    swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(chunk % 8) * 16);
-      const auto* from = static_cast<const BFloat16*>(pool) + chunk * 8;
-      copy_16_or_zeros(to + at, from + int64_t{source < 0 ? 0 : source} * K::kWidth, source >= 0);
-    }
-    filler_.filled_stage();
-  }
-
-  const AttentionArgs& a_;
-  int* sources_;
-  RingFiller<K> filler_;
-};
 
 // A thread of a warpgroup. It has two rows of a tile, the one at accumulator_row(0) and the eighth
 // after it, and a quarter of the columns of each.
@@ -448,50 +326,35 @@ class Attender {
   Ring<K> ring_;
 };
 
-// Registers of a thread: at the start, then of those that multiply and of those that fetch.
 template <class K>
-struct Registers {
-  static constexpr int kAll = K::kLatent ? 168 : 128;
-  static constexpr int kMultiplies = K::kLatent ? 240 : 216, kFetches = K::kLatent ? 24 : 40;
-  static_assert(K::kGroups * kMultiplies + kFetches <= (K::kGroups + 1) * kAll);
-};
-
-template <class K>
-__global__ __maxnreg__(Registers<K>::kAll) void run_tensor_attention(const __grid_constant__ K k) {
+__global__ __maxnreg__(K::kRegisters) void run_tensor_attention(const __grid_constant__ K k) {
   extern __shared__ __align__(1024) unsigned char bytes[];
   if (threadIdx.x == 0) init_ring<K>(shared_address(bytes), 0, K::kGroups);
   __syncthreads();
   bool split = attention_plan(k.a).split;
   if (threadIdx.x >= K::kMultipliers) {
-    release_registers<Registers<K>::kFetches>();
+    release_registers<K::kFetchRegisters>();
     if (threadIdx.x < K::kMultipliers + kWarp) KeyFetcher<K>(k, bytes).run(split);
   } else {
-    take_registers<Registers<K>::kMultiplies>();
+    take_registers<K::kMultiplyRegisters>();
     Attender<K>(k, bytes).run(split);
   }
 }
 
-template <class K>
-void launch_tensor_attention(const AttentionArgs& args, float* parts) {
-  Queue& queue = queue_of(args.launch.queue);
-  auto* function = run_tensor_attention<K>;
-  BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         static_cast<int>(K::kSharedBytes)));
-  auto blocks = static_cast<unsigned>(K::kBlocksPerMultiprocessor * queue.multiprocessors());
-  function<<<blocks, K::kThreads, K::kSharedBytes, queue.stream()>>>(K{args, parts});
-  BANYAN_CHECK_CUDA(cudaGetLastError());
-}
-
 // Writes parts, or the results where it does not split rows: MergeParts does the rest.
-inline float* attend_tiles(const AttentionArgs& args) {
-  auto* parts = reinterpret_cast<float*>(queue_of(args.launch.queue).scratch(kPartScratchBytes));
-  if (args.head_dim == 64) {
-    launch_tensor_attention<TensorAttention<64, 64, 1>>(args, parts);
-  } else if (args.head_dim == 128) {
-    launch_tensor_attention<TensorAttention<128, 128, 1>>(args, parts);
-  } else {
-    launch_tensor_attention<TensorAttention<kLatentWidth, kLatentRank, 2>>(args, parts);
-  }
+inline const float* attend_tiles(const AttentionArgs& args) {
+  Queue& queue = queue_of(args.launch.queue);
+  auto* parts = reinterpret_cast<float*>(queue.scratch(kPartScratchBytes));
+  launch_tensor_attention(
+      args, parts, queue.multiprocessors(), [&]<class K>(const K& kernel, int64_t blocks) {
+        auto* function = run_tensor_attention<K>;
+        BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function,
+                                               cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               static_cast<int>(K::kSharedBytes)));
+        function<<<static_cast<unsigned>(blocks), K::kThreads, K::kSharedBytes, queue.stream()>>>(
+            kernel);
+        BANYAN_CHECK_CUDA(cudaGetLastError());
+      });
   return parts;
 }
 

@@ -15,34 +15,6 @@
 
 namespace banyan::cuda::device {
 
-// Who sums up the segments of the columns: there is only one; a block all of them; or a cluster of
-// blocks, one each, and then each block adds up a part of the features over distributed shared
-// memory.
-enum class Segments { kOne, kOfBlock, kOfCluster };
-
-template <int Rows, int Groups, Segments Of>
-struct TensorGemm {
-  static constexpr int kRows = Rows, kGroups = Groups;  // of x; of threads that multiply
-  static constexpr bool kSplit = Of == Segments::kOfCluster;
-  static constexpr bool kAdds = Of == Segments::kOfBlock;
-  static constexpr int kFeatures = kGroups * static_cast<int>(kTile);
-  static constexpr int kMultipliers = kGroups * 128, kThreads = kMultipliers + kWarp;
-
-  static constexpr uint32_t kWeightBytes = kGroups * kTileBytes;
-  static constexpr uint32_t kStageBytes = kWeightBytes + kRows * kTileRowBytes;
-  // Two blocks share a multiprocessor if they have one group each.
-  static constexpr int kStages = static_cast<int>(least(8, kGroups * 96 * 1024 / kStageBytes));
-  // Behind the stages: sums of this block's segment [rows, features], rows of x, barriers.
-  static constexpr uint32_t kSums = kStages * kStageBytes;
-  static constexpr uint32_t kSources = kSums + (kSplit ? kRows * kFeatures * 4 : 0);
-  static constexpr uint32_t kBarriers = kSources + kRows * 4;
-  static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
-  static_assert(kRows % 8 == 0 && kStages >= 3 && kSharedBytes <= 227 * 1024);
-
-  GemmArgs a;
-  int segments;  // of the columns
-};
-
 // Calls body(OutputTile, first segment, its end) for what this block computes.
 template <class G, class Body>
 __device__ void for_block_tiles(const G& g, const Body& body) {
@@ -261,63 +233,26 @@ __global__ __launch_bounds__(G::kThreads) void run_tensor_gemm(const __grid_cons
   }
 }
 
-// As many blocks as have tiles, or as fill the card: only it knows how many tiles experts have.
-// A cluster computes one tile, so that its fetching warp is done when it meets the others.
-template <class G>
-unsigned block_count(const G& kernel, int64_t multiprocessors) {
-  const GemmArgs& a = kernel.a;
-  int64_t tiles = a.weights.count * ((a.x_rows + G::kRows - 1) / G::kRows) *
-                  ((a.n + G::kFeatures - 1) / G::kFeatures);
-  if (G::kSplit) return static_cast<unsigned>(tiles * kernel.segments);
-  int64_t resident = multiprocessors * (G::kGroups > 1 ? 1 : 2);
-  return static_cast<unsigned>(a.weights.begins != nullptr ? resident : least(tiles, resident));
-}
-
-template <class G>
-void launch_tensor_gemm(const GemmArgs& args) {
-  Queue& queue = queue_of(args.launch.queue);
-  G kernel{args, gemm_segments(args.weights.count, args.n, args.k)};
-  auto* function = run_tensor_gemm<G>;
-  BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         static_cast<int>(G::kSharedBytes)));
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim = {static_cast<unsigned>(G::kSplit ? kernel.segments : 1), 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = block_count(kernel, queue.multiprocessors());
-  config.blockDim = G::kThreads;
-  config.dynamicSmemBytes = G::kSharedBytes;
-  config.stream = queue.stream();
-  config.attrs = attributes;
-  config.numAttrs = 2;
-  BANYAN_CHECK_CUDA(cudaLaunchKernelEx(&config, function, kernel));
-}
-
-// Kernels for a few rows read the weights as fast as memory gives them, for many rows reuse them.
-template <Segments Of>
-void launch_for_rows(const GemmArgs& args, int64_t rows) {
-  if (rows <= 8) return launch_tensor_gemm<TensorGemm<8, 1, Of>>(args);
-  if (rows <= 16) return launch_tensor_gemm<TensorGemm<16, 1, Of>>(args);
-  launch_tensor_gemm<TensorGemm<32, 1, Of>>(args);
-}
-
 inline void multiply_tiles(const GemmArgs& args) {
-  constexpr int64_t kLikelyTopK = 8;
-  const GemmGroup& w = args.weights;
-  int64_t rows = args.x_rows;  // of a matrix, or likely so: only the card knows
-  if (w.begins != nullptr) {
-    rows = (rows * (args.x_index != nullptr ? kLikelyTopK : 1) + w.count - 1) / w.count;
-  }
-  bool one = gemm_segments(w.count, args.n, args.k) == 1;
-  if (rows <= 32) {
-    if (one || w.begins != nullptr) return launch_for_rows<Segments::kOfBlock>(args, rows);
-    return launch_for_rows<Segments::kOfCluster>(args, rows);
-  }
-  if (rows <= 64) return launch_tensor_gemm<TensorGemm<64, 1, Segments::kOfBlock>>(args);
-  if (rows > 128 && one) return launch_tensor_gemm<TensorGemm<256, 2, Segments::kOne>>(args);
-  launch_tensor_gemm<TensorGemm<128, 2, Segments::kOfBlock>>(args);
+  Queue& queue = queue_of(args.launch.queue);
+  launch_tensor_gemm(args, queue.multiprocessors(), [&]<class G>(const G& kernel, int64_t blocks) {
+    auto* function = run_tensor_gemm<G>;
+    BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           static_cast<int>(G::kSharedBytes)));
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim = {static_cast<unsigned>(kernel.cluster()), 1, 1};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = static_cast<unsigned>(blocks);
+    config.blockDim = G::kThreads;
+    config.dynamicSmemBytes = G::kSharedBytes;
+    config.stream = queue.stream();
+    config.attrs = attributes;
+    config.numAttrs = 2;
+    BANYAN_CHECK_CUDA(cudaLaunchKernelEx(&config, function, kernel));
+  });
 }
 
 }  // namespace banyan::cuda::device

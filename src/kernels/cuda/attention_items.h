@@ -1,0 +1,179 @@
+// Attention on tensor cores: which block of a card computes what, and how kernels are launched. No
+// bit depends on it.
+#pragma once
+
+#include "kernels/cuda/shared_layout.h"
+#include "kernels/cuda/tensor_attention.h"
+
+namespace banyan::cuda {
+
+// A span's rows of tiles for one head of keys: row r is query head r % rows_per_token() of token r
+// / rows_per_token(). Tokens that select keys share no tile: some of their rows are no heads.
+BANYAN_HOST_DEVICE constexpr int64_t rows_per_token(const AttentionArgs& a) {
+  int64_t heads = quotient(a.q_heads, a.kv_heads);
+  if (a.selected.runs == nullptr) return heads;
+  return (heads + kQueryTile - 1) / kQueryTile * kQueryTile;
+}
+BANYAN_HOST_DEVICE constexpr int64_t query_rows(const AttentionArgs& a, const SpanArgs& span) {
+  return span.row_count * rows_per_token(a);
+}
+
+// Few tiles leave most of a card idle: then their parts are computed by blocks of their own, which
+// write their sums to scratch memory, and MergeParts merges them.
+struct AttentionPlan {
+  bool split;
+  int64_t results;  // of parts, each part_floats() long
+};
+inline constexpr size_t kPartScratchBytes = size_t{128} << 20;
+
+// A part's maximum, weight and sums of one row.
+BANYAN_HOST_DEVICE constexpr int64_t part_floats(const AttentionArgs& a) {
+  return a.value_dim + 2;
+}
+BANYAN_HOST_DEVICE constexpr int64_t part_results(const AttentionArgs& a, const SpanArgs& span) {
+  PartRange parts = parts_of(keys_of(span, a.window));
+  return query_rows(a, span) * a.kv_heads * (parts.end - parts.begin);
+}
+
+BANYAN_HOST_DEVICE constexpr AttentionPlan attention_plan(const AttentionArgs& a) {
+  constexpr int64_t kFullCard = 264;  // tiles
+  int64_t tiles = 0, results = 0, most = 0;
+  for (int64_t s = 0; s < a.span_count; ++s) {
+    PartRange parts = parts_of(keys_of(a.spans[s], a.window));
+    tiles += (query_rows(a, a.spans[s]) + kQueryTile - 1) / kQueryTile * a.kv_heads;
+    results += part_results(a, a.spans[s]);
+    if (parts.end - parts.begin > most) most = parts.end - parts.begin;
+  }
+  bool fits = static_cast<size_t>(results * part_floats(a)) * sizeof(float) <= kPartScratchBytes;
+  return {tiles < kFullCard && most > 1 && fits, results};
+}
+
+// A tile of rows, with the parts that a block computes of it.
+struct AttentionItem {
+  int64_t span, results;  // results: of the spans before
+  int32_t kv_head, row;
+  PartRange parts;
+};
+
+// Calls body(AttentionItem) for every item of worker `index` of `count`.
+template <class Body>
+BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, int64_t index,
+                                            int64_t count, const Body& body) {
+  int64_t item = 0, results = 0;
+  for (int64_t s = 0; s < a.span_count; ++s) {
+    const SpanArgs& span = a.spans[s];
+    PartRange parts = parts_of(keys_of(span, a.window));
+    int64_t pieces = split ? parts.end - parts.begin : 1;
+    int64_t tiles = quotient(query_rows(a, span) + kQueryTile - 1, kQueryTile);
+    int64_t items = tiles * a.kv_heads * pieces;
+    int64_t first = remainder(index + count - remainder(item, count), count);
+    for (int64_t i = first; i < items; i += count) {
+      int64_t at = quotient(i, pieces), piece = i - at * pieces;
+      int64_t kv_head = quotient(at, tiles), tile = at - kv_head * tiles;
+      auto begin = static_cast<int32_t>(parts.begin + piece);
+      body(AttentionItem{s, results, static_cast<int32_t>(kv_head),
+                         static_cast<int32_t>(tile * kQueryTile),
+                         split ? PartRange{begin, begin + 1} : parts});
+    }
+    item += items;
+    results += part_results(a, span);
+  }
+}
+
+// Where a row's sums of a part lie in scratch memory, in floats.
+BANYAN_HOST_DEVICE constexpr int64_t part_offset(const AttentionArgs& a, const SpanArgs& span,
+                                                 int64_t results, int64_t kv_head, int64_t row,
+                                                 int64_t part) {
+  PartRange parts = parts_of(keys_of(span, a.window));
+  int64_t of_row = (kv_head * query_rows(a, span) + row) * (parts.end - parts.begin);
+  return (results + of_row + part - parts.begin) * part_floats(a);
+}
+
+// Merges what blocks have written of each part, if they have.
+struct MergeParts {
+  AttentionArgs a;
+  const float* sums;
+  Shape shape() const { return {}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    if (!attention_plan(a).split) return;
+    int64_t heads = quotient(a.q_heads, a.kv_heads), results = 0, item = 0;
+    for (int64_t s = 0; s < a.span_count; ++s) {
+      const SpanArgs& span = a.spans[s];
+      int64_t items = span.row_count * a.q_heads;
+      int64_t first =
+          remainder(block.index() + block.count() - remainder(item, block.count()), block.count());
+      for (int64_t i = first; i < items; i += block.count()) {
+        int64_t token = quotient(i, a.q_heads), head = i - token * a.q_heads;
+        int64_t kv_head = quotient(head, heads);
+        int64_t row = token * rows_per_token(a) + head - kv_head * heads;
+        merge(block, span, results, token, head, kv_head, row);
+      }
+      item += items;
+      results += part_results(a, span);
+    }
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void merge(Block& block, const SpanArgs& span, int64_t results, int64_t token,
+                           int64_t head, int64_t kv_head, int64_t row) const {
+    PartRange parts = parts_of(keys_of_token(a, span, token, kv_head));
+    float* out = a.out + ((span.row_begin + token) * a.q_heads + head) * a.value_dim;
+    for_each(block, a.value_dim, [&](int64_t c) {
+      float max = kLowest, weight = 0, total = 0;
+      for (int64_t part = parts.begin; part < parts.end; ++part) {
+        const float* of = sums + part_offset(a, span, results, kv_head, row, part);
+        Rescaled r = rescaled(max, of[0]);
+        max = r.max;
+        weight = weight * r.kept + of[1] * r.added;
+        total = total * r.kept + of[2 + c] * r.added;
+      }
+      out[c] = last_step(a, head, max, weight)(total);
+    });
+  }
+};
+
+// kLatent: values are the first columns of keys.
+template <int Width, int ValueWidth, int Groups>
+struct TensorAttention {
+  static constexpr int kWidth = Width, kValueWidth = ValueWidth;  // of a head
+  static constexpr int kGroups = Groups;
+  static constexpr bool kLatent = kValueWidth < kWidth;
+  static constexpr int kOwnValues = kValueWidth / kGroups;           // columns of a warpgroup
+  static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
+  static constexpr int kMultipliers = kGroups * 128;
+  static constexpr int kThreads = kMultipliers + 128;
+
+  static constexpr int kStages = kLatent ? 2 : 8 * 64 / kWidth;  // keys and values in turn
+  static constexpr uint32_t kStageBytes = kWidth / 64 * kBlockBytes;
+  static constexpr uint32_t kQueries = kStages * kStageBytes;
+  static constexpr uint32_t kSources = kQueries + kStageBytes;  // rows of the pools
+  static constexpr uint32_t kBarriers = kSources + kKeyTile * 4;
+  static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
+  static constexpr int kBlocksPerMultiprocessor = kLatent ? 1 : 2;
+  static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
+
+  // Of a thread: at the start, then of those that multiply and of those that fetch.
+  static constexpr int kRegisters = kLatent ? 168 : 128;
+  static constexpr int kMultiplyRegisters = kLatent ? 240 : 216;
+  static constexpr int kFetchRegisters = kLatent ? 24 : 40;
+  static_assert(kGroups * kMultiplyRegisters + kFetchRegisters <= (kGroups + 1) * kRegisters);
+
+  AttentionArgs a;
+  float* parts;  // kPartScratchBytes
+};
+
+// Calls launch(kernel, blocks) with the TensorAttention for the width.
+template <class Launch>
+void launch_tensor_attention(const AttentionArgs& args, float* parts, int64_t multiprocessors,
+                             const Launch& launch) {
+  auto run = [&]<class K>(K kernel) {
+    launch(kernel, K::kBlocksPerMultiprocessor * multiprocessors);
+  };
+  if (args.head_dim == 64) return run(TensorAttention<64, 64, 1>{args, parts});
+  if (args.head_dim == 128) return run(TensorAttention<128, 128, 1>{args, parts});
+  run(TensorAttention<kLatentWidth, kLatentRank, 2>{args, parts});
+}
+
+}  // namespace banyan::cuda

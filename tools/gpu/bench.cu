@@ -1,0 +1,196 @@
+// How fast the products and the attention of a card are, beside their floors: the bytes that they
+// must read at the bandwidth of gpu_ceilings, and the operations at its rate for bf16. Weights and
+// caches are random normal numbers, and more of them than a cache holds.
+//
+//   build/cuda/gpu/gpu_bench [GB/s] [TFLOP/s]
+//
+// Also compares every row of the products with the same row alone, bit for bit, and ends with 1 if
+// one differs.
+#include "kernels/cuda/device/float_types.cuh"
+
+#include <chrono>
+#include <cmath>
+#include <random>
+
+#include "card.cuh"
+#include "kernels/cuda/cuda.h"
+
+namespace banyan::gpu {
+namespace {
+
+constexpr size_t kBeyondCaches = size_t{256} << 20;
+
+struct Limits {
+  double bytes_per_s, operations_per_s;
+};
+
+// Normal numbers of bf16, repeated after a prime number of them.
+std::vector<uint16_t> normal_bf16(size_t count, float scale) {
+  constexpr size_t kPeriod = 1000003;
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<uint16_t> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = i < kPeriod ? from_float<BFloat16>(normal(random)).bits : values[i - kPeriod];
+  }
+  return values;
+}
+
+std::vector<float> normal_f32(size_t count) {
+  std::vector<float> values(count);
+  std::vector<uint16_t> bits = normal_bf16(count, 1);
+  for (size_t i = 0; i < count; ++i) values[i] = to_float(BFloat16{bits[i]});
+  return values;
+}
+
+void report(const char* what, float ms, double bytes, double operations, const Limits& limits) {
+  double floor = 1e3 * std::max(bytes / limits.bytes_per_s, operations / limits.operations_per_s);
+  std::printf("%-44s %9.1f us  %6.0f GB/s  %6.1f TFLOP/s  %.2f of the floor's rate\n", what,
+              static_cast<double>(ms) * 1e3, bytes / ms * 1e-6, operations / ms * 1e-9,
+              floor / static_cast<double>(ms));
+}
+
+class Bench {
+ public:
+  explicit Bench(const Limits& limits)
+      : limits_(limits), table_(*cuda::card_table().table), queue_(table_.device->open_queue()) {}
+  ~Bench() { table_.device->close_queue(queue_); }
+
+  // y [rows, n] = x [rows, k] w [n, k]; returns y.
+  std::vector<float> product(int64_t n, int64_t k, int64_t rows) {
+    const GemmKernel& gemm = table_.gemm_bf16;
+    size_t bytes = gemm.packed_bytes(n, k, k);
+    size_t copies = kBeyondCaches / bytes + 1;
+    // Packed weights are the numbers in another order: any is as good.
+    DeviceArray<uint16_t> weights(normal_bf16(copies * bytes / 2, 0.02f));
+    DeviceArray<float> x(normal_f32(static_cast<size_t>(rows * k)));
+    DeviceArray<float> y(static_cast<size_t>(rows * n));
+    DeviceArray<std::byte> workspace(gemm.workspace_bytes(rows, 1, k, k));
+    GemmArgs args = {.launch = {.queue = queue_},
+                     .x = x.data(),
+                     .x_stride = k,
+                     .x_rows = rows,
+                     .y = y.data(),
+                     .y_stride = n,
+                     .n = n,
+                     .k = k,
+                     .group = k,
+                     .workspace = workspace.data()};
+    size_t copy = 0;
+    float ms = time([&] {
+      args.weights.weight = weights.data() + copy * bytes / 2;
+      copy = (copy + 1) % copies;
+      gemm.run(args);
+    });
+    char name[64];
+    std::snprintf(name, sizeof name, "product %lld x %lld, %lld rows", static_cast<long long>(n),
+                  static_cast<long long>(k), static_cast<long long>(rows));
+    report(name, ms, static_cast<double>(bytes) + 4.0 * static_cast<double>(rows * (n + k)),
+           2.0 * static_cast<double>(rows * n * k), limits_);
+    args.weights.weight = weights.data();
+    gemm.run(args);
+    table_.device->synchronise(queue_);
+    return y.download();
+  }
+
+  // Rows that follow `past` keys each.
+  void attention(const char* what, int64_t sequences, int64_t rows, int64_t past) {
+    constexpr int64_t kHeads = 32, kKvHeads = 8, kDim = 128, kPage = 64;
+    int64_t pages = (past + rows + kPage - 1) / kPage;
+    auto pool_size = static_cast<size_t>(sequences * pages * kPage * kKvHeads * kDim);
+    DeviceArray<uint16_t> keys(normal_bf16(pool_size, 1)), values(normal_bf16(pool_size, 1));
+    DeviceArray<float> q(normal_f32(static_cast<size_t>(sequences * rows * kHeads * kDim)));
+    DeviceArray<float> out(q.size());
+    std::vector<int32_t> page_table;
+    std::vector<SpanArgs> spans;
+    for (int64_t s = 0; s < sequences; ++s) {
+      spans.push_back({static_cast<int32_t>(s * rows), static_cast<int32_t>(rows),
+                       static_cast<int32_t>(past), static_cast<int32_t>(s * pages)});
+      for (int64_t p = 0; p < pages; ++p) {
+        page_table.push_back(static_cast<int32_t>(p * sequences + s));
+      }
+    }
+    DeviceArray<SpanArgs> device_spans(spans);
+    DeviceArray<int32_t> device_pages(page_table);
+    AttentionArgs args = {.launch = {.queue = queue_},
+                          .q = q.data(),
+                          .q_row_stride = kHeads * kDim,
+                          .k_pool = keys.data(),
+                          .v_pool = values.data(),
+                          .pool_dtype = DType::kBF16,
+                          .out = out.data(),
+                          .q_heads = kHeads,
+                          .kv_heads = kKvHeads,
+                          .head_dim = kDim,
+                          .value_dim = kDim,
+                          .page_size = kPage,
+                          .scale = 1 / std::sqrt(static_cast<float>(kDim)),
+                          .spans = device_spans.data(),
+                          .span_count = sequences,
+                          .page_table = device_pages.data()};
+    float ms = time([&] { table_.attention(args); });
+    auto seen = static_cast<double>(sequences * rows) *
+                (static_cast<double>(past) + static_cast<double>(rows + 1) / 2);
+    report(what, ms, 4.0 * static_cast<double>(pool_size), 4 * seen * kHeads * kDim, limits_);
+  }
+
+ private:
+  // The queue has a stream of its own, so that the whole device is waited for.
+  template <class Body>
+  float time(const Body& body) {
+    constexpr int kRuns = 20;
+    body();
+    table_.device->synchronise(queue_);
+    std::vector<float> times;
+    for (int round = 0; round < 5; ++round) {
+      auto begin = std::chrono::steady_clock::now();
+      for (int run = 0; run < kRuns; ++run) body();
+      table_.device->synchronise(queue_);
+      std::chrono::duration<float, std::milli> took = std::chrono::steady_clock::now() - begin;
+      times.push_back(took.count() / kRuns);
+    }
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+  }
+
+  Limits limits_;
+  const KernelTable& table_;
+  void* queue_;
+};
+
+// Whether the first rows have the bits of the row alone.
+bool same_rows(const std::vector<float>& alone, const std::vector<float>& many) {
+  return std::equal(alone.begin(), alone.end(), many.begin());
+}
+
+int run_all(const Limits& limits) {
+  require_hopper();
+  Bench bench(limits);
+  bool same = true;
+  constexpr int64_t kShapes[][2] = {{6144, 4096}, {4096, 4096}, {24576, 4096}, {4096, 12288}};
+  for (auto [n, k] : kShapes) {
+    std::vector<float> alone = bench.product(n, k, 1);
+    for (int64_t rows : {8, 16, 32, 64, 128, 256, 2048, 8192}) {
+      if (same_rows(alone, bench.product(n, k, rows))) continue;
+      std::printf("the first of %lld rows has other bits than alone\n",
+                  static_cast<long long>(rows));
+      same = false;
+    }
+  }
+  bench.attention("attention, 1 sequence behind 1,024", 1, 1, 1024);
+  bench.attention("attention, 1 sequence behind 32,768", 1, 1, 32768);
+  bench.attention("attention, 64 sequences behind 1,024", 64, 1, 1024);
+  bench.attention("attention, 256 sequences behind 1,024", 256, 1, 1024);
+  bench.attention("attention, a prompt of 8,192", 1, 8192, 0);
+  bench.attention("attention, 512 rows behind 7,680", 1, 512, 7680);
+  return same ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace banyan::gpu
+
+int main(int argc, char** argv) {
+  double gigabytes = argc > 1 ? std::atof(argv[1]) : 3350,
+         teraflops = argc > 2 ? std::atof(argv[2]) : 790;
+  return banyan::gpu::run_all({gigabytes * 1e9, teraflops * 1e12});
+}
