@@ -23,6 +23,7 @@ Block::Block(Grid& grid, Cluster& cluster, const Entry& entry, uint32_t index, u
   storage_.assign(shared_bytes + kAlignment, std::byte{0xff});
   auto address = std::bit_cast<uintptr_t>(storage_.data());
   shared = storage_.data() + (kAlignment - address % kAlignment) % kAlignment;
+  proxy.resize(shared_bytes);
   uint32_t threads = grid.launch.threads;
   for (uint32_t first = 0; first < threads; first += kLanes) {
     uint32_t count = std::min<uint32_t>(kLanes, threads - first);
@@ -63,27 +64,43 @@ void Block::complete_if_all_came(Barrier& barrier) {
   uint32_t expected = barrier.expected > 0 ? barrier.expected : live_warps * kLanes;
   if (barrier.arrived == 0 || barrier.arrived < expected) return;
   barrier.arrived = 0;
-  for (Warp* warp : barrier.waiting) warp->release();
+  for (Warp* warp : barrier.waiting) {
+    warp->waited_at = proxy.now();
+    warp->release();
+  }
   barrier.waiting.clear();
 }
 
 void Block::warp_exited() {
   --live_warps;
   for (Barrier& barrier : barriers) complete_if_all_came(barrier);
+  if (live_warps == 0) check_end();
   cluster.warp_exited();
 }
 
-std::byte* Cluster::memory(const Block& own, uint64_t address, uint32_t bytes, int lane) const {
+// What must not be open when the last warp exits.
+void Block::check_end() const {
+  if (copies_in_flight > 0) fail("the block exits while a bulk copy into its memory is in flight");
+  for (size_t i = 0; i < warps.size(); ++i) {
+    if (warps[i]->products.digest() != warps[i / 4 * 4]->products.digest()) {
+      fail("warps {} and {} of a warpgroup have begun other products", i, i / 4 * 4);
+    }
+  }
+}
+
+Block& Cluster::owner(Block& own, uint64_t address) const {
   uint64_t rank = address >> kRankShift;
-  if (rank == 0) return own.memory(address, bytes, lane);
-  if (rank > blocks.size()) {
-    fail("lane {}: {:#x} is no address of this cluster's shared memory", lane, address);
-  }
-  const Block& block = *blocks[rank - 1];
+  if (rank > blocks.size()) fail("{:#x} is no address of this cluster's shared memory", address);
+  return rank == 0 ? own : *blocks[rank - 1];
+}
+
+std::byte* Cluster::memory(Block& own, uint64_t address, uint32_t bytes, int lane) const {
+  const Block& block = owner(own, address);
   if (block.live_warps == 0) {
-    fail("lane {}: the block of rank {} has exited, and its shared memory with it", lane, rank - 1);
+    fail("lane {}: the block of rank {} has exited, and its shared memory with it", lane,
+         block.rank);
   }
-  return block.memory(address & ((uint64_t{1} << kRankShift) - 1), bytes, lane);
+  return block.memory(shared_place(address), bytes, lane);
 }
 
 void Cluster::arrive(Warp& warp) {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "ptx/instruction.h"
+#include "ptx/mbarrier.h"
+#include "ptx/proxy.h"
 
 namespace banyan::ptx {
 
@@ -18,6 +20,9 @@ struct Cluster;
 // above kRankShift, one higher.
 inline constexpr uint64_t kSharedBegin = 1024;
 inline constexpr int kRankShift = 24;
+constexpr uint64_t shared_place(uint64_t address) {
+  return address & ((uint64_t{1} << kRankShift) - 1);
+}
 // Local memory does not begin at 0 either.
 inline constexpr uint64_t kLocalBegin = 64;
 
@@ -55,9 +60,18 @@ struct Block {
   std::vector<std::unique_ptr<Warp>> warps;
   uint32_t live_warps;
   Barrier barriers[kBarriers];
+  Mbarriers mbarriers;
+  Proxy proxy;
+  int copies_in_flight = 0;
+
+  // Notes what a bulk copy has written.
+  void written_by_copy(uint64_t address, size_t bytes) {
+    proxy.forget(address - kSharedBegin, bytes);
+  }
 
  private:
   void complete_if_all_came(Barrier& barrier);
+  void check_end() const;
 
   std::vector<std::byte> storage_;
 };
@@ -73,8 +87,10 @@ struct Cluster {
   void arrive(Warp& warp);
   void wait(Warp& warp);
   void warp_exited();
+  // The block of `own`'s cluster whose memory an address is in.
+  Block& owner(Block& own, uint64_t address) const;
   // At an address as `own` sees it: of its own memory or a peer's.
-  std::byte* memory(const Block& own, uint64_t address, uint32_t bytes, int lane) const;
+  std::byte* memory(Block& own, uint64_t address, uint32_t bytes, int lane) const;
   bool is_done() const { return live_warps == 0; }
 
  private:

@@ -21,7 +21,8 @@ const Rule& find_rule(std::string_view name) {
     auto* rules = new std::unordered_map<std::string_view, Rule>;
     for (auto family :
          {arithmetic::rules(), bits::rules(), comparison::rules(), conversion::rules(),
-          move::rules(), memory::rules(), control::rules(), exchange::rules()}) {
+          move::rules(), memory::rules(), control::rules(), exchange::rules(), mbarriers::rules(),
+          copies::rules(), fences::rules(), wgmma::rules()}) {
       for (const Rule& rule : family) rules->emplace(rule.name, rule);
     }
     return rules;
@@ -218,6 +219,7 @@ void Decoder::instruction(const Statement& statement) {
   line.check_complete();
   Instruction in = line.instruction;
   if (in.run == nullptr) fail("{} is not known for this type", line.name());
+  if (in.role == Instruction::Role::kProduct) entry_.has_products = true;
   in.guarded = guard.guarded;
   in.guard = guard.guard;
   in.statement = static_cast<uint32_t>(entry_.sources.size());

@@ -37,5 +37,17 @@ std::span<const Rule> rules();
 namespace exchange {
 std::span<const Rule> rules();
 }
+namespace mbarriers {
+std::span<const Rule> rules();
+}
+namespace copies {
+std::span<const Rule> rules();
+}
+namespace fences {
+std::span<const Rule> rules();
+}
+namespace wgmma {
+std::span<const Rule> rules();
+}
 
 }  // namespace banyan::ptx

@@ -10,6 +10,7 @@ namespace {
 
 // A warp that polled this often in a row, while nothing else could happen, polls forever.
 constexpr int kFailedWaitsMax = 2000;
+constexpr int kFailedWaits = 3;  // and this often: it seems to get nowhere
 
 }  // namespace
 
@@ -73,9 +74,15 @@ void Grid::run_slice(Warp& warp) {
   int favoured = chance.one_in(16) ? static_cast<int>(chance.below(kLanes)) : -1;
   try {
     warp.run(count, favoured);
+    // Some of what instructions have begun takes effect.
+    if (warp.state != Warp::State::kExited) {
+      warp.products.pass(chance);
+      warp.small_copies.pass(chance);
+    }
   } catch (const Error& error) {
     fail("{}, {}: {}", entry_.name, warp.where(), error.what());
   }
+  later.pass();
   ran_.slices += static_cast<uint64_t>(count);
   if (ran_.slices > launch.instructions_max) {
     fail("{}, {}: more than {} instructions", entry_.name, warp.where(), launch.instructions_max);
@@ -86,11 +93,24 @@ Ran Grid::run() {
   start_clusters();
   while (!warps_.empty()) {
     Warp* warp = ready_warp();
-    if (warp == nullptr) fail_deadlock();
+    if (warp == nullptr) {
+      if (!later.do_one()) fail_deadlock();
+      continue;
+    }
     run_slice(*warp);
+    if (warp->failed_waits > 0 && all_wait() && !later.do_one()) {
+      if (warp->failed_waits > kFailedWaitsMax) fail_deadlock();
+    }
     if (warp->state == Warp::State::kExited) end_clusters();
   }
   return ran_;
+}
+
+// Whether every warp is blocked or polls in vain.
+bool Grid::all_wait() const {
+  return std::ranges::all_of(warps_, [](const Warp* warp) {
+    return warp->state == Warp::State::kBlocked || warp->failed_waits > kFailedWaits;
+  });
 }
 
 void Grid::fail_deadlock() const {

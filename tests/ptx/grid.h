@@ -7,25 +7,11 @@
 #include <vector>
 
 #include "ptx/block.h"
+#include "ptx/chance.h"
+#include "ptx/later.h"
 #include "ptx/machine.h"
 
 namespace banyan::ptx {
-
-// splitmix64: what happens by chance.
-class Chance {
- public:
-  explicit Chance(uint64_t seed) : state_(seed) {}
-  uint64_t below(uint64_t end) {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (z ^ z >> 31) % end;
-  }
-  bool one_in(uint64_t count) { return below(count) == 0; }
-
- private:
-  uint64_t state_;
-};
 
 class Grid {
  public:
@@ -35,6 +21,7 @@ class Grid {
 
   const Launch& launch;
   Chance chance;
+  Later later{chance};
 
  private:
   void check() const;

@@ -26,7 +26,8 @@ struct Operand {
   bool negated = false;  // a predicate's
   uint8_t bytes = 0;     // of a lane's value; 0: a predicate
   bool sink = false;     // `_`: what is written is dropped
-  int64_t offset = 0;    // of an address
+  bool is_result = false;
+  int64_t offset = 0;  // of an address
 };
 
 // Which lanes of a warp must have come to an instruction before it runs.
@@ -34,6 +35,8 @@ enum class Together : uint8_t { kNo, kWarp, kMembers /* a mask, the last operand
 
 struct Instruction {
   using Run = void (*)(Warp&, const Instruction&);
+  // What products in flight must know of it.
+  enum class Role : uint8_t { kOther, kMove32, kProduct };
 
   Run run = nullptr;
   const Operand* operands = nullptr;
@@ -41,6 +44,7 @@ struct Instruction {
   bool guarded = false;
   Together together = Together::kNo;
   Space space = Space::kGeneric;
+  Role role = Role::kOther;
   Operand guard;
   uint32_t target = 0;     // of a branch
   uint64_t data = 0;       // what the handler keeps here: a mode, a count
@@ -75,6 +79,7 @@ struct Entry {
   size_t static_shared_bytes = 0;  // the dynamic array begins at the next multiple of its alignment
   size_t shared_alignment = 1;
   size_t local_bytes = 0;
+  bool has_products = false;  // of wgmma
 
   const Source& source(const Instruction& in) const { return sources[in.statement]; }
 };

@@ -139,6 +139,7 @@ Operand Line::result(Type type, bool any_width) {
   }
   Operand operand = read(name, type, any_width);
   if (operand.constant) fail("{} cannot be written", name);
+  operand.is_result = true;
   return add(operand);
 }
 

@@ -81,6 +81,7 @@ void decode_mov(Line& line) {
   line.instruction.run = type.bytes == 2   ? &run_move<uint16_t>
                          : type.bytes == 4 ? &run_move<uint32_t>
                                            : &run_move<uint64_t>;
+  if (type.bytes == 4) line.instruction.role = Instruction::Role::kMove32;
   line.value(type);
 }
 

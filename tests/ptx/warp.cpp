@@ -78,7 +78,7 @@ void Warp::run(int count, int favoured) {
     mask = in.guarded ? active_ & lanes_of(in.guard) : active_;
     ++pc;
     ++steps;
-    if (mask != 0) in.run(*this, in);
+    if (mask != 0 && (products.empty() || products.may_run(in))) in.run(*this, in);
     if (pc == next_other_) choose();
   }
 }
@@ -101,6 +101,8 @@ void Warp::exit() {
   active_ &= ~mask;
   parked_ = 0;  // these may have waited for the lanes that exit
   if (live == 0) {
+    if (!products.empty()) fail("it exits while a product is in flight");
+    if (!small_copies.empty()) fail("it exits while a copy of cp.async is in flight");
     state = State::kExited;
     block_of.warp_exited();
   } else {
@@ -188,6 +190,13 @@ std::byte* Warp::other_memory(Space space, uint64_t address, uint32_t bytes, int
     return const_cast<std::byte*>(parameters.data()) + address;
   }
   fail("lane {}: {} bytes at {:#x} are outside of its memory", lane, bytes, address);
+}
+
+void Warp::note_store(const std::byte* to, size_t bytes, int lane) {
+  if (to < block_of.shared || to >= block_of.shared + block_of.shared_bytes) return;
+  auto offset = static_cast<uint64_t>(to - block_of.shared);
+  block_of.mbarriers.check_store(kSharedBegin + offset, bytes);
+  block_of.proxy.stored(*this, lane, offset, bytes);
 }
 
 std::string Warp::where() const {

@@ -6,7 +6,9 @@
 #include <string>
 
 #include "ptx/block.h"
+#include "ptx/groups.h"
 #include "ptx/instruction.h"
+#include "ptx/products.h"
 
 namespace banyan::ptx {
 
@@ -66,11 +68,17 @@ class Warp {
     return memory(in.space, base + static_cast<uint64_t>(address.offset), bytes, lane);
   }
 
-  // Notes a store, which the asynchronous proxy sees only behind a fence.
-  void stored(Space, const std::byte*, size_t, int) {}
+  // Notes a store of a lane, for what the asynchronous proxy sees of it.
+  void stored(Space space, const std::byte* to, size_t bytes, int lane) {
+    if (space == Space::kGlobal || space == Space::kLocal) return;
+    if (entry.has_products || !block_of.mbarriers.empty()) note_store(to, bytes, lane);
+  }
+  // What the lanes that run have stored is visible to the asynchronous proxy.
+  void fence_proxy() { block_of.proxy.fenced(*this); }
 
   // The block, the line and the text of the present instruction.
   std::string where() const;
+  int line() const { return entry.source(*present_).line; }
 
   Block& block_of;
   const Entry& entry;
@@ -82,13 +90,19 @@ class Warp {
   int failed_waits = 0;  // in a row: of a warp that polls
   uint64_t steps = 0;
   bool waits_for_cluster = false;
-  uint64_t cluster_phase = 0;  // of the barrier of the cluster that it has arrived at; 0: none
-  uint32_t pc = 0;             // of the lanes that run; while an instruction runs, of the next one
+  uint64_t cluster_phase = 0;       // of the barrier of the cluster that it has arrived at; 0: none
+  uint64_t fenced_at[kLanes] = {};  // when lanes last ran a fence of the proxy (Proxy::now)
+  uint64_t waited_at = 0;           // when it last waited for others
+  uint64_t sees_stores_until = 0;   // of other warps, in its products
+  Products products{*this};
+  SmallCopies small_copies;
+  uint32_t pc = 0;  // of the lanes that run; while an instruction runs, of the next one
 
  private:
   // Generic addresses below and from here on are no memory of the host (block.h).
   static constexpr uint64_t kHostBegin = 1 << 16, kHostEnd = uint64_t{1} << 48;
 
+  void note_store(const std::byte* to, size_t bytes, int lane);
   void fill_specials();
   void choose();
   bool gather(const Instruction& in);

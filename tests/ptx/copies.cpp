@@ -1,0 +1,174 @@
+// cp.async: copies into shared memory that take effect later.
+#include <algorithm>
+#include <cstring>
+
+#include "ptx/families.h"
+#include "ptx/grid.h"
+#include "ptx/lanes.h"
+
+namespace banyan::ptx::copies {
+namespace {
+
+constexpr uint64_t kUnit = 16;  // bytes: of alignments and sizes of a bulk copy
+
+struct Bulk {
+  Block* block;  // whose shared memory it goes to
+  uint64_t to;   // an address there
+  const std::byte* from;
+  uint64_t bytes;
+  uint64_t barrier;  // an address there
+};
+
+void copy_piece(const Bulk& bulk, uint64_t begin, uint64_t bytes) {
+  Mbarrier& barrier = bulk.block->mbarriers.at(bulk.barrier);
+  std::memcpy(bulk.block->memory(bulk.to + begin, 1, 0), bulk.from + begin, bytes);
+  barrier.bytes -= static_cast<int64_t>(bytes);
+  barrier.complete_if_all_came();
+  --bulk.block->copies_in_flight;
+}
+
+// What it overwrites is lost from now on; the bytes come in pieces.
+void begin(Warp& warp, const Bulk& bulk) {
+  Block& block = *bulk.block;
+  if (!block.mbarriers.at(bulk.barrier).fenced) {
+    fail("no fence has shown the mbarrier at {:#x} to the asynchronous proxy", bulk.barrier);
+  }
+  block.memory(bulk.to, static_cast<uint32_t>(bulk.bytes), 0);
+  std::memset(block.memory(bulk.to, 1, 0), 0xff, bulk.bytes);
+  block.written_by_copy(bulk.to, bulk.bytes);
+  Grid& grid = warp.block_of.grid;
+  uint64_t units = bulk.bytes / kUnit;
+  for (uint64_t done = 0; done < units;) {
+    uint64_t count = grid.chance.one_in(2) ? units - done : 1 + grid.chance.below(units - done);
+    ++block.copies_in_flight;
+    grid.later.add(warp.where(),
+                   [bulk, done, count] { copy_piece(bulk, done * kUnit, count * kUnit); });
+    done += count;
+  }
+}
+
+// Operands: where to, where from, the bytes, the mbarrier and, to copy to several blocks of the
+// cluster, a mask of their ranks.
+void run_bulk(Warp& warp, const Instruction& in) {
+  for_lanes(warp.mask, [&](int lane) {
+    auto address = [&](int operand) {
+      return warp.value(in.operands[operand], lane) +
+             static_cast<uint64_t>(in.operands[operand].offset);
+    };
+    uint64_t to = address(0), from = address(1), barrier = address(3);
+    uint64_t bytes = warp.value(in.operands[2], lane);
+    if (to % kUnit != 0 || from % kUnit != 0 || bytes % kUnit != 0 || bytes == 0) {
+      fail("lane {}: a bulk copy of {} bytes from {:#x} to {:#x}: all must be multiples of 16",
+           lane, bytes, from, to);
+    }
+    auto* source = warp.memory(Space::kGlobal, from, 1, lane);
+    Cluster& cluster = warp.block_of.cluster;
+    Bulk bulk{&cluster.owner(warp.block_of, to), shared_place(to), source, bytes,
+              shared_place(barrier)};
+    if (in.count <= 4) {
+      if (&cluster.owner(warp.block_of, barrier) != bulk.block) {
+        fail("lane {}: the mbarrier is not in the block that the bytes go to", lane);
+      }
+      return begin(warp, bulk);
+    }
+    uint64_t ranks = warp.value(in.operands[4], lane);
+    for (size_t rank = 0; rank < cluster.blocks.size(); ++rank) {
+      bulk.block = cluster.blocks[rank].get();
+      if (ranks >> rank & 1) begin(warp, bulk);
+    }
+  });
+}
+
+void decode_bulk(Line& line) {
+  if (!line.take("shared::cluster")) line.need("shared::cta");
+  line.need("global");
+  line.need("mbarrier::complete_tx::bytes");
+  bool is_multicast = line.take("multicast::cluster"), has_hint = line.take("L2::cache_hint");
+  line.instruction.run = &run_bulk;
+  line.address();
+  line.address();
+  line.value(kU32);
+  line.address();
+  if (is_multicast) line.value(kB16);
+  if (has_hint) line.text();
+}
+
+// Operands: where to, where from, the bytes to read, the rest of which are zeros.
+template <size_t Bytes>
+void run_small(Warp& warp, const Instruction& in) {
+  for_lanes(warp.mask, [&](int lane) {
+    auto* to =
+        warp.memory(Space::kShared,
+                    warp.value(in.operands[0], lane) + static_cast<uint64_t>(in.operands[0].offset),
+                    Bytes, lane);
+    uint64_t read = in.count > 2 ? warp.value(in.operands[2], lane) : Bytes;
+    if (read > Bytes) fail("lane {}: reads {} bytes of {}", lane, read, Bytes);
+    const std::byte* from = nullptr;
+    if (read > 0) {
+      from = warp.memory(
+          Space::kGlobal,
+          warp.value(in.operands[1], lane) + static_cast<uint64_t>(in.operands[1].offset), Bytes,
+          lane);
+    }
+    std::memset(to, 0xff, Bytes);
+    warp.small_copies.add(lane, [&warp, to, from, read, lane] {
+      std::memset(to, 0, Bytes);
+      if (read > 0) std::memcpy(to, from, read);
+      warp.stored(Space::kShared, to, Bytes, lane);
+    });
+  });
+}
+
+void run_commit(Warp& warp, const Instruction&) {
+  for_lanes(warp.mask, [&](int lane) { warp.small_copies.commit(lane); });
+}
+void run_wait(Warp& warp, const Instruction& in) {
+  for_lanes(warp.mask, [&](int lane) { warp.small_copies.wait(lane, in.data); });
+}
+void run_wait_all(Warp& warp, const Instruction&) {
+  for_lanes(warp.mask, [&](int lane) {
+    warp.small_copies.commit(lane);
+    warp.small_copies.wait(lane, 0);
+  });
+}
+
+void decode_small(Line& line) {
+  if (!line.take("cg")) line.need("ca");
+  if (!line.take("shared")) line.need("shared::cta");
+  line.need("global");
+  while (!line.take_prefix("L2::").empty()) {
+  }
+  line.address();
+  line.address();
+  uint64_t bytes = line.number();
+  line.instruction.run = bytes == 16  ? &run_small<16>
+                         : bytes == 8 ? &run_small<8>
+                         : bytes == 4 ? &run_small<4>
+                                      : nullptr;
+  if (line.left() > 0) line.value(kU32);
+}
+
+void decode_cp(Line& line) {
+  line.need("async");
+  if (line.take("bulk")) return decode_bulk(line);
+  if (line.take("commit_group")) {
+    line.instruction.run = &run_commit;
+  } else if (line.take("wait_group")) {
+    line.instruction.run = &run_wait;
+    line.instruction.data = line.number();
+  } else if (line.take("wait_all")) {
+    line.instruction.run = &run_wait_all;
+  } else {
+    decode_small(line);
+  }
+}
+
+constexpr Rule kRules[] = {{"cp", decode_cp}};
+
+}  // namespace
+
+std::span<const Rule> rules() {
+  return kRules;
+}
+
+}  // namespace banyan::ptx::copies

@@ -1,0 +1,76 @@
+// The products of wgmma that a warp has begun: its sixteen rows of each. They take effect in order,
+// between their issue and the wait that covers them, and read shared memory only then.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "ptx/chance.h"
+#include "ptx/instruction.h"
+
+namespace banyan::ptx {
+
+class Products {
+ public:
+  static constexpr int kDepth = 16;     // columns of a and b
+  static constexpr int kWarpRows = 16;  // of the 64 of a warpgroup
+
+  explicit Products(Warp& warp) : warp_(warp) {}
+
+  void fence() { has_fence_ = true; }
+  // Operands: d, a (a descriptor or four registers), b's descriptor, whether d is added.
+  void begin(const Instruction& in);
+  void commit() { ++committed_; }
+  // All groups but the last `left` take effect.
+  void wait(uint64_t left);
+  // The oldest may take effect.
+  void pass(Chance& chance);
+
+  // Fails if the instruction that is about to run touches the result of a product in flight or
+  // writes what one reads. A move of such a result becomes part of the queue: then it is not to
+  // be run, and the answer is false.
+  bool may_run(const Instruction& in);
+
+  bool empty() const { return items_.empty(); }
+  // The same in all warps of a warpgroup that began the same products.
+  uint64_t digest() const { return digest_; }
+
+ private:
+  struct Item {
+    const Instruction* in;
+    uint64_t group;
+    uint32_t mask;  // of a move
+    bool is_move, adds;
+    uint64_t a, b;  // descriptors
+  };
+
+  void check_shape(const Instruction& in) const;
+  void act();
+  void multiply(const Item& item);
+  void move(const Item& item);
+  void load_registers(const Item& item, uint16_t (*a)[kDepth]) const;
+  void load_row(uint64_t descriptor, uint32_t row, uint16_t* to) const;
+  uint16_t& uses(std::vector<uint16_t>& of, const Operand& operand) const;
+  void count(const Item& item, int by);
+
+  Warp& warp_;
+  std::deque<Item> items_;
+  std::vector<uint16_t> writes_, reads_;  // by how many items in flight, of each register
+  uint64_t committed_ = 0, digest_ = 0;
+  bool has_fence_ = false;
+};
+
+// What Instruction::data of a product says.
+struct ProductForm {
+  uint32_t columns;
+  bool a_in_registers;
+
+  uint64_t packed() const { return columns | uint64_t{a_in_registers} << 32; }
+  static ProductForm of(const Instruction& in) {
+    return {static_cast<uint32_t>(in.data), in.data >> 32 != 0};
+  }
+  size_t results() const { return columns / 2; }
+};
+
+}  // namespace banyan::ptx

@@ -1,0 +1,82 @@
+// wgmma.*: products of a warpgroup.
+#include "ptx/families.h"
+#include "ptx/lanes.h"
+
+namespace banyan::ptx::wgmma {
+namespace {
+
+void run_fence(Warp& warp, const Instruction&) {
+  warp.products.fence();
+}
+void run_commit(Warp& warp, const Instruction&) {
+  warp.products.commit();
+}
+void run_wait(Warp& warp, const Instruction& in) {
+  warp.products.wait(in.data);
+}
+void run_product(Warp& warp, const Instruction& in) {
+  warp.products.begin(in);
+}
+
+// "m64n128k16"
+uint32_t columns_of(std::string_view shape) {
+  size_t end = shape.find('k');
+  if (!shape.starts_with("m64n") || end == shape.npos || shape.substr(end) != "k16") {
+    fail("the shape {} of a product is not known", shape);
+  }
+  auto columns = static_cast<uint32_t>(parse_integer(shape.substr(4, end - 4)));
+  if (columns == 0 || columns > 256 || columns % 8 != 0) fail("{} columns", columns);
+  return columns;
+}
+
+void need_number(Line& line, uint64_t number) {
+  uint64_t found = line.number();
+  if (found != number) fail("{} where {} is known only", found, number);
+}
+
+void decode_product(Line& line) {
+  ProductForm form{columns_of(line.take_prefix("m64")), false};
+  line.need("f32");
+  line.need("bf16");
+  line.need("bf16");
+  if (line.values(kB32, false, true) != form.results())
+    fail("d needs {} registers", form.results());
+  form.a_in_registers = line.peek().starts_with('{');
+  if (form.a_in_registers) {
+    if (line.values(kB32, false, false) != 4) fail("a needs 4 registers");
+  } else {
+    line.value(kB64);
+  }
+  line.value(kB64);
+  line.predicate();
+  // Neither is negated, nor transposed.
+  for (int i = 0; i < 2; ++i) need_number(line, 1);
+  for (int i = form.a_in_registers ? 1 : 0; i < 2; ++i) need_number(line, 0);
+  line.instruction.run = &run_product;
+  line.instruction.role = Instruction::Role::kProduct;
+  line.instruction.data = form.packed();
+}
+
+void decode_wgmma(Line& line) {
+  line.instruction.together = Together::kWarp;
+  bool is_product = line.take("mma_async");
+  if (line.take("fence")) line.instruction.run = &run_fence;
+  if (line.take("commit_group")) line.instruction.run = &run_commit;
+  if (line.take("wait_group")) {
+    line.instruction.run = &run_wait;
+    line.instruction.data = line.number();
+  }
+  line.need("sync");
+  line.need("aligned");
+  if (is_product) decode_product(line);
+}
+
+constexpr Rule kRules[] = {{"wgmma", decode_wgmma}};
+
+}  // namespace
+
+std::span<const Rule> rules() {
+  return kRules;
+}
+
+}  // namespace banyan::ptx::wgmma
