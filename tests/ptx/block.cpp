@@ -60,15 +60,25 @@ void Block::arrive(Warp& warp, uint32_t id, uint32_t expected, bool waits) {
   complete_if_all_came(barrier);
 }
 
+void Block::arrive_with_votes(Warp& warp, uint32_t id, uint32_t expected, uint32_t votes) {
+  if (id < kBarriers) {
+    barriers[id].asked += static_cast<uint32_t>(std::popcount(warp.mask));
+    barriers[id].yes += static_cast<uint32_t>(std::popcount(votes & warp.mask));
+  }
+  arrive(warp, id, expected, true);
+}
+
 void Block::complete_if_all_came(Barrier& barrier) {
   uint32_t expected = barrier.expected > 0 ? barrier.expected : live_warps * kLanes;
   if (barrier.arrived == 0 || barrier.arrived < expected) return;
   barrier.arrived = 0;
   for (Warp* warp : barrier.waiting) {
     warp->waited_at = proxy.now();
+    warp->outcome = {barrier.asked, barrier.yes};
     warp->release();
   }
   barrier.waiting.clear();
+  barrier.asked = barrier.yes = 0;
 }
 
 void Block::warp_exited() {

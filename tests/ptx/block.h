@@ -34,8 +34,9 @@ inline constexpr uint64_t kWindowMask = ~(uint64_t{15} << 60);
 
 // One of bar.sync.
 struct Barrier {
-  uint32_t expected = 0;  // threads; 0: all that live
-  uint32_t arrived = 0;   // threads, 32 of every warp
+  uint32_t expected = 0;        // threads; 0: all that live
+  uint32_t arrived = 0;         // threads, 32 of every warp
+  uint32_t asked = 0, yes = 0;  // lanes that brought a predicate (bar.red), and those where it held
   std::vector<Warp*> waiting;
 };
 
@@ -47,6 +48,9 @@ struct Block {
 
   // `waits` for bar.sync, else bar.arrive.
   void arrive(Warp& warp, uint32_t id, uint32_t expected, bool waits);
+  // The same of bar.red: `votes` are the lanes of the warp where its predicate holds. When the warp
+  // gets on, it runs the instruction again and finds the barrier's outcome in Warp::outcome.
+  void arrive_with_votes(Warp& warp, uint32_t id, uint32_t expected, uint32_t votes);
   void warp_exited();
   // `bytes` at an address of its shared memory; errors name the lane.
   std::byte* memory(uint64_t address, uint32_t bytes, int lane) const;

@@ -46,6 +46,47 @@ void run_barrier(Warp& warp, const Instruction& in) {
   warp.block_of.arrive(warp, static_cast<uint32_t>(id), static_cast<uint32_t>(threads), Waits);
 }
 
+// bar.red. Operands: the outcome, the barrier, the threads if not all, the predicate.
+enum Reduction : uint64_t { kAnd, kOr, kPopulation };
+void run_reduction(Warp& warp, const Instruction& in) {
+  if (!warp.votes) {
+    warp.votes = true;
+    uint64_t threads = in.count > 3 ? warp.uniform(in.operands[2]) : 0;
+    // It must not go on before the others, nor past this instruction.
+    --warp.pc;
+    warp.block_of.arrive_with_votes(warp, static_cast<uint32_t>(warp.uniform(in.operands[1])),
+                                    static_cast<uint32_t>(threads),
+                                    warp.lanes_of(in.operands[in.count - 1]));
+    return;
+  }
+  warp.votes = false;
+  auto [asked, yes] = warp.outcome;
+  if (in.data == kPopulation) {
+    auto* to = warp.lanes<uint32_t>(in.operands[0]);
+    for_lanes(warp.mask, [=](int lane) { to[lane] = yes; });
+  } else {
+    bool holds = in.data == kOr ? yes > 0 : yes == asked;
+    warp.set_predicate(in.operands[0], holds ? kAllLanes : 0);
+  }
+}
+
+void decode_reduction(Line& line) {
+  Instruction& in = line.instruction;
+  in.run = &run_reduction;
+  in.together = Together::kWarp;
+  in.data = line.take("and") ? kAnd : line.take("or") ? kOr : kPopulation;
+  if (in.data == kPopulation) {
+    line.need("popc");
+    line.need("u32");
+    line.result(kU32);
+  } else {
+    line.need("pred");
+    line.predicate();
+  }
+  while (line.left() > 1) line.value(kU32);
+  line.predicate();
+}
+
 void run_nothing(Warp&, const Instruction&) {}
 
 // __syncwarp: the lanes of the mask have come together.
@@ -78,6 +119,7 @@ void decode_barrier(Line& line) {
   if (line.take("cluster")) return decode_cluster_barrier(line);
   line.take("cta");
   line.take("aligned");
+  if (line.take("red")) return decode_reduction(line);
   bool waits = line.take("sync");
   if (!waits) line.need("arrive");
   line.instruction.run = waits ? &run_barrier<true> : &run_barrier<false>;

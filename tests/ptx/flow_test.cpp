@@ -85,6 +85,18 @@ TEST(PtxFlow, NamedBarriersOfSomeWarps) {
   }
 }
 
+TEST(PtxFlow, BarriersGatherVotes) {
+  auto votes = [](const std::string& vote) {
+    std::string body = "setp.gt.u32 %p1, %r0, 90; bar.red." + vote + "selp.b32 %r1, 1, %r1, %p2;";
+    return run_small(
+        small_kernel("mov.u32 %r1, 0; setp.ne.u32 %p2, %r0, %r0;" + body + output("%r1")),
+        {.threads = 96});
+  };
+  EXPECT_EQ(votes("or.pred %p2, 1, 96, %p1;"), std::vector<uint32_t>(96, 1));
+  EXPECT_EQ(votes("and.pred %p2, 1, %p1;"), std::vector<uint32_t>(96, 0));
+  EXPECT_EQ(votes("popc.u32 %r1, 1, 96, %p1;"), std::vector<uint32_t>(96, 5));
+}
+
 TEST(PtxFlow, DeadlocksAreFoundWithEveryWarpsPlace) {
   std::string body =
       "setp.lt.u32 %p1, %r0, 32; @%p1 bra one; bar.sync 1, 64; ret; "

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "kernels/cuda/wgmma_arithmetic.h"
+#include "kernels/cuda/emulated/tensor_gemm.h"
 #include "ptx/text.h"
 #include "ptx/warp.h"
 
@@ -11,20 +11,26 @@ namespace banyan::ptx {
 namespace {
 
 constexpr uint32_t kRegisterUnit = 32;  // bytes: registers begin at multiples of it
+constexpr uint32_t kChunk = 16, kChunkValues = kChunk / 2;  // bytes that the swizzle keeps together
 
 // The fields of a matrix descriptor (kernels/cuda/shared_layout.h writes them).
 struct Descriptor {
   explicit Descriptor(uint64_t bits)
-      : begin((bits & 0x3fff) << 4), group_stride((bits >> 32 & 0x3fff) << 4) {
+      : begin((bits & 0x3fff) << 4),
+        block_stride((bits >> 16 & 0x3fff) << 4),
+        group_stride((bits >> 32 & 0x3fff) << 4) {
     if (bits >> 62 != 1) fail("the descriptor {:#x} has no swizzle of 128 bytes", bits);
     if ((bits >> 49 & 7) != 0) fail("the descriptor {:#x} has a base offset", bits);
   }
-  // The address of byte `column` of a row.
+  // The address of byte `column` of a row, where blocks of 64 columns follow each other.
   uint64_t address(uint32_t row, uint32_t column) const {
-    uint64_t plain = begin + row / 8 * group_stride + row % 8 * 128 + column;
+    uint64_t block = column / kRowBytes * block_stride;
+    uint64_t plain =
+        begin + block + row / 8 * group_stride + row % 8 * kRowBytes + column % kRowBytes;
     return plain ^ ((plain >> 7 & 7) << 4);
   }
-  uint64_t begin, group_stride;
+  static constexpr uint32_t kRowBytes = 128;
+  uint64_t begin, block_stride, group_stride;
 };
 
 bool is_product(const Instruction& in) {
@@ -134,13 +140,25 @@ void Products::move(const Item& item) {
   }
 }
 
+void Products::load_chunk(uint64_t address, uint16_t* to) const {
+  const std::byte* from = warp_.block_of.memory(address, kChunk, 0);
+  warp_.block_of.proxy.check(warp_, address);
+  std::memcpy(to, from, kChunk);
+}
+
 void Products::load_row(uint64_t descriptor, uint32_t row, uint16_t* to) const {
-  constexpr uint32_t kChunk = 16;  // bytes, which the swizzle keeps together
-  for (uint32_t column = 0; column < kDepth * sizeof(uint16_t); column += kChunk) {
-    uint64_t address = Descriptor(descriptor).address(row, column);
-    const std::byte* from = warp_.block_of.memory(address, kChunk, 0);
-    warp_.block_of.proxy.check(warp_, address);
-    std::memcpy(reinterpret_cast<std::byte*>(to) + column, from, kChunk);
+  for (uint32_t column = 0; column < kDepth; column += kChunkValues) {
+    load_chunk(Descriptor(descriptor).address(row, column * 2), to + column);
+  }
+}
+
+void Products::load_transposed(uint64_t descriptor, uint32_t columns, uint16_t (*b)[kDepth]) const {
+  for (uint32_t row = 0; row < kDepth; ++row) {
+    for (uint32_t column = 0; column < columns; column += kChunkValues) {
+      uint16_t values[kChunkValues];
+      load_chunk(Descriptor(descriptor).address(row, column * 2), values);
+      for (uint32_t i = 0; i < kChunkValues; ++i) b[column + i][row] = values[i];
+    }
   }
 }
 
@@ -163,13 +181,20 @@ void Products::multiply(const Item& item) {
   for (uint32_t row = 0; row < kWarpRows && !form.a_in_registers; ++row) {
     load_row(item.a, warp_.index % 4 * kWarpRows + row, a[row]);
   }
-  for (uint32_t column = 0; column < form.columns; ++column) load_row(item.b, column, b[column]);
+  if (form.b_transposed) load_transposed(item.b, form.columns, b);
+  for (uint32_t column = 0; column < form.columns && !form.b_transposed; ++column) {
+    load_row(item.b, column, b[column]);
+  }
+  // They keep their memory.
+  static thread_local std::vector<cuda::emulated::WgmmaOperand> rows(kWarpRows), columns(256);
+  for (size_t i = 0; i < kWarpRows; ++i) rows[i].assign(a[i], kDepth);
+  for (size_t i = 0; i < form.columns; ++i) columns[i].assign(b[i], kDepth);
   for (size_t i = 0; i < form.results(); ++i) {
     auto* d = warp_.lanes<uint32_t>(item.in->operands[i]);
     for (size_t lane = 0; lane < kLanes; ++lane) {
       size_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
       float sum = item.adds ? std::bit_cast<float>(d[lane]) : 0;
-      d[lane] = std::bit_cast<uint32_t>(cuda::wgmma_step(sum, a[row], b[column]));
+      d[lane] = std::bit_cast<uint32_t>(wgmma_step(sum, rows[row], columns[column], 0));
     }
   }
 }

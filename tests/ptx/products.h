@@ -51,6 +51,8 @@ class Products {
   void move(const Item& item);
   void load_registers(const Item& item, uint16_t (*a)[kDepth]) const;
   void load_row(uint64_t descriptor, uint32_t row, uint16_t* to) const;
+  void load_transposed(uint64_t descriptor, uint32_t columns, uint16_t (*b)[kDepth]) const;
+  void load_chunk(uint64_t address, uint16_t* to) const;
   uint16_t& uses(std::vector<uint16_t>& of, const Operand& operand) const;
   void count(const Item& item, int by);
 
@@ -65,10 +67,13 @@ class Products {
 struct ProductForm {
   uint32_t columns;
   bool a_in_registers;
+  bool b_transposed;  // [16, columns] in memory
 
-  uint64_t packed() const { return columns | uint64_t{a_in_registers} << 32; }
+  uint64_t packed() const {
+    return columns | uint64_t{a_in_registers} << 32 | uint64_t{b_transposed} << 33;
+  }
   static ProductForm of(const Instruction& in) {
-    return {static_cast<uint32_t>(in.data), in.data >> 32 != 0};
+    return {static_cast<uint32_t>(in.data), (in.data >> 32 & 1) != 0, in.data >> 33 != 0};
   }
   size_t results() const { return columns / 2; }
 };

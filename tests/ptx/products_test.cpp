@@ -206,7 +206,7 @@ TEST(PtxProducts, MisuseIsNamed) {
                 "no fence.proxy.async between");
   expect_misuse(replaced(text, "wgmma.commit_group", "@%p4 ret; wgmma.commit_group"),
                 "exits while a product is in flight");
-  expect_misuse(replaced(text, "%p4, 1, 1, 0, 0;", "%p4, 1, 1, 0, 1;"), "1 where 0 is known only");
+  expect_misuse(replaced(text, "%p4, 1, 1, 0, 0;", "%p4, 1, 1, 1, 0;"), "1 where 0 is known only");
   expect_misuse(replaced(text, fmt::format("{}", cuda::tile_descriptor(0)), "65536"),
                 "no swizzle of 128 bytes");
   // The upper warps take another tile.

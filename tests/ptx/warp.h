@@ -12,6 +12,11 @@
 
 namespace banyan::ptx {
 
+// Of bar.red: lanes that brought a predicate, and those where it held.
+struct Votes {
+  uint32_t asked = 0, yes = 0;
+};
+
 // Lanes may stand at different instructions. Those that stand at the lowest one run, so that lanes
 // come together again by themselves; now and then others do, since a card promises progress to all.
 class Warp {
@@ -90,6 +95,8 @@ class Warp {
   int failed_waits = 0;  // in a row: of a warp that polls
   uint64_t steps = 0;
   bool waits_for_cluster = false;
+  Votes outcome;       // of the last barrier that let it pass
+  bool votes = false;  // whether it has arrived at a bar.red whose outcome it has not stored
   uint64_t cluster_phase = 0;       // of the barrier of the cluster that it has arrived at; 0: none
   uint64_t fenced_at[kLanes] = {};  // when lanes last ran a fence of the proxy (Proxy::now)
   uint64_t waited_at = 0;           // when it last waited for others

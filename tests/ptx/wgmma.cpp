@@ -35,7 +35,7 @@ void need_number(Line& line, uint64_t number) {
 }
 
 void decode_product(Line& line) {
-  ProductForm form{columns_of(line.take_prefix("m64")), false};
+  ProductForm form{columns_of(line.take_prefix("m64")), false, false};
   line.need("f32");
   line.need("bf16");
   line.need("bf16");
@@ -49,9 +49,12 @@ void decode_product(Line& line) {
   }
   line.value(kB64);
   line.predicate();
-  // Neither is negated, nor transposed.
+  // Neither is negated, and a never transposed.
   for (int i = 0; i < 2; ++i) need_number(line, 1);
-  for (int i = form.a_in_registers ? 1 : 0; i < 2; ++i) need_number(line, 0);
+  if (!form.a_in_registers) need_number(line, 0);
+  uint64_t transposed = line.number();
+  if (transposed > 1) fail("{} where 0 and 1 are known only", transposed);
+  form.b_transposed = transposed == 1;
   line.instruction.run = &run_product;
   line.instruction.role = Instruction::Role::kProduct;
   line.instruction.data = form.packed();

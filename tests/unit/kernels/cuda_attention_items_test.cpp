@@ -57,8 +57,7 @@ TEST(AttentionItems, EveryResultHasAPlaceOfItsOwn) {
   for_attention_items(args, true, 0, 1, [&](const AttentionItem& item) {
     const SpanArgs& span = spans[static_cast<size_t>(item.span)];
     for (int64_t row = item.row; row < least(query_rows(args, span), item.row + 64); ++row) {
-      places.insert(
-          part_offset(args, span, item.results, item.kv_head, row, item.parts.begin));
+      places.insert(part_offset(args, span, item.results, item.kv_head, row, item.parts.begin));
     }
   });
   EXPECT_EQ(std::ssize(places), plan.results);
@@ -75,10 +74,10 @@ TEST(AttentionItems, RowsAreSplitWhereTheyAreFewAndLong) {
   };
   EXPECT_TRUE(splits(1, 1, 1000));
   EXPECT_TRUE(splits(32, 1, 8000));
-  EXPECT_FALSE(splits(1, 1, 500));      // one part
-  EXPECT_FALSE(splits(33, 1, 8000));    // 264 tiles
-  EXPECT_FALSE(splits(1, 8192, 0));     // 512 tiles of each head
-  EXPECT_FALSE(splits(1, 512, 130000)); // more results than scratch memory holds
+  EXPECT_FALSE(splits(1, 1, 500));       // one part
+  EXPECT_FALSE(splits(33, 1, 8000));     // 264 tiles
+  EXPECT_FALSE(splits(1, 8192, 0));      // 512 tiles of each head
+  EXPECT_FALSE(splits(1, 512, 130000));  // more results than scratch memory holds
 }
 
 TEST(AttentionItems, TokensThatSelectKeysShareNoTile) {
