@@ -26,7 +26,9 @@ constexpr std::array kAlways = std::to_array<Explained>({
     {"--enable-prefix-caching,--cache-prompt", "prefixes are cached unless --disable-radix-cache"},
     {"--enable-deterministic-inference", "results never depend on the batch"},
     {"--skip-server-warmup,--no-warmup", "there is no warm-up"},
-    {"--enforce-eager,--disable-cuda-graph", "there are no CUDA graphs to capture"},
+    {"--enforce-eager,--disable-cuda-graph",
+     "launches become graphs as they repeat; the environment's BANYAN_CUDA_GRAPHS=0 turns that "
+     "off"},
     {"--jinja", "chat templates are always Jinja"},
     {"--constrained-json-disable-any-whitespace",
      "constrained JSON is compact unless --json-flexible-whitespace"},

@@ -20,8 +20,27 @@ __global__ __launch_bounds__(kBlockThreads) void run(const __grid_constant__ Ker
 
 struct Device {
   template <class Kernel>
-  static void launch(void* handle, const Kernel& kernel) {
-    Queue& queue = queue_of(handle);
+  static void launch(void* queue, const Kernel& kernel) {
+    queue_of(queue).launches().add(kernel, [](void* to, const void* what) {
+      issue(queue_of(to), *static_cast<const Kernel*>(what));
+    });
+  }
+  static void multiply_tiles(const GemmArgs& args) {
+    queue_of(args.launch.queue).launches().add(args, [](void*, const void* what) {
+      device::multiply_tiles(*static_cast<const GemmArgs*>(what));
+    });
+  }
+  static void attend_tiles(const AttentionArgs& args) {
+    queue_of(args.launch.queue).launches().add(args, [](void* to, const void* what) {
+      const auto& a = *static_cast<const AttentionArgs*>(what);
+      const float* parts = device::attend_tiles(a);
+      issue(queue_of(to), MergeParts{a, parts});
+    });
+  }
+
+ private:
+  template <class Kernel>
+  static void issue(Queue& queue, const Kernel& kernel) {
     Shape shape = kernel.shape();
     auto* function = run<Kernel>;
     static thread_local Residence known;
@@ -37,13 +56,6 @@ struct Device {
     BANYAN_CHECK_CUDA(cudaGetLastError());
   }
 
-  static void multiply_tiles(const GemmArgs& args) { device::multiply_tiles(args); }
-  static void attend_tiles(const AttentionArgs& args) {
-    const float* parts = device::attend_tiles(args);
-    launch(args.launch.queue, MergeParts{args, parts});
-  }
-
- private:
   // How many blocks of a kernel a multiprocessor holds. Asking takes longer than a launch.
   struct Residence {
     size_t shared_bytes = SIZE_MAX;
@@ -65,6 +77,7 @@ struct Device {
 
 std::byte* allocate(void* queue, size_t bytes) {
   void* data = nullptr;
+  queue_of(queue).flush();
   BANYAN_CHECK_CUDA(cudaMalloc(&data, bytes));
   BANYAN_CHECK_CUDA(cudaMemsetAsync(data, 0, bytes, queue_of(queue).stream()));
   return static_cast<std::byte*>(data);
@@ -76,6 +89,7 @@ void release(void* queue, std::byte* data, size_t) {
 }
 
 void download(void* queue, void* to, const void* from, size_t bytes) {
+  queue_of(queue).flush();
   BANYAN_CHECK_CUDA(
       cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, queue_of(queue).stream()));
 }

@@ -1,5 +1,5 @@
-// A queue of a card: the stream that its kernels and copies run on, and memory that blocks of
-// threads use while they run.
+// A queue of a card: the stream that its kernels and copies run on, launches that it has collected
+// (kernels/cuda/launches.h), and memory that blocks of threads use while they run.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,6 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <memory>
+
+#include "kernels/cuda/launches.h"
 
 namespace banyan::cuda::device {
 
@@ -20,6 +23,28 @@ inline void check(cudaError_t error, const char* what) {
   std::abort();
 }
 #define BANYAN_CHECK_CUDA(call) ::banyan::cuda::device::check((call), #call)
+
+class Graph {
+ public:
+  // Of what `issue` puts on the stream.
+  template <class Issue>
+  Graph(cudaStream_t stream, const Issue& issue) {
+    cudaGraph_t graph = nullptr;
+    BANYAN_CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    issue();
+    BANYAN_CHECK_CUDA(cudaStreamEndCapture(stream, &graph));
+    BANYAN_CHECK_CUDA(cudaGraphInstantiate(&executable_, graph, 0));
+    BANYAN_CHECK_CUDA(cudaGraphDestroy(graph));
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph() { cudaGraphExecDestroy(executable_); }
+
+  void launch(cudaStream_t stream) { BANYAN_CHECK_CUDA(cudaGraphLaunch(executable_, stream)); }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+};
 
 class Queue {
  public:
@@ -35,6 +60,7 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
   ~Queue() {
     synchronise();
+    graphs_.clear();
     for (Slot& slot : slots_) {
       cudaFreeHost(slot.data);
       cudaEventDestroy(slot.copied);
@@ -46,11 +72,30 @@ class Queue {
 
   cudaStream_t stream() const { return stream_; }
   int multiprocessors() const { return multiprocessors_; }
-  void synchronise() const { BANYAN_CHECK_CUDA(cudaStreamSynchronize(stream_)); }
+  void synchronise() {
+    flush();
+    wait();
+  }
+
+  LaunchList& launches() { return launches_; }
+
+  // Puts collected launches on the stream: before anything else goes there.
+  void flush() {
+    if (!makes_graphs_ || launches_.size() < kGraphMin) {
+      launches_.issue_all(this);
+    } else {
+      ListKey key = launches_.key();
+      auto [seen, graph] = graphs_.find(key);
+      if (graph == nullptr && seen) graph = &graphs_.insert(key, record());
+      graph != nullptr ? graph->launch(stream_) : launches_.issue_all(this);
+    }
+    launches_.clear();
+  }
 
   // Copies through pinned memory, so that `from` may be changed as soon as this returns and the
   // host need not wait for what was launched before.
   void upload(void* to, const void* from, size_t bytes) {
+    flush();
     for (size_t done = 0; done < bytes;) {
       Slot& slot = slots_[next_slot_++ % kSlots];
       size_t part = bytes - done < kSlotBytes ? bytes - done : kSlotBytes;
@@ -65,6 +110,7 @@ class Queue {
 
   // The end of what is on the stream now, and whether the card has got there.
   uint64_t mark() {
+    flush();
     cudaEvent_t event = nullptr;
     BANYAN_CHECK_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     BANYAN_CHECK_CUDA(cudaEventRecord(event, stream_));
@@ -85,7 +131,8 @@ class Queue {
   // all of them share it.
   std::byte* scratch(size_t bytes) {
     if (bytes <= scratch_bytes_) return scratch_;
-    synchronise();
+    wait();
+    graphs_.clear();  // they name the old one
     if (scratch_ != nullptr) BANYAN_CHECK_CUDA(cudaFree(scratch_));
     BANYAN_CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&scratch_), bytes));
     scratch_bytes_ = bytes;
@@ -101,7 +148,21 @@ class Queue {
     cudaEvent_t copied = nullptr;
   };
 
+  static constexpr size_t kGraphMin = 8;  // launches
+
+  static bool wants_graphs() {
+    const char* value = std::getenv("BANYAN_CUDA_GRAPHS");
+    return value == nullptr || std::strcmp(value, "0") != 0;
+  }
+  void wait() const { BANYAN_CHECK_CUDA(cudaStreamSynchronize(stream_)); }
+  std::unique_ptr<Graph> record() {
+    return std::make_unique<Graph>(stream_, [&] { launches_.issue_all(this); });
+  }
+
   cudaStream_t stream_ = nullptr;
+  LaunchList launches_;
+  GraphCache<Graph> graphs_;
+  bool makes_graphs_ = wants_graphs();
   std::deque<cudaEvent_t> marks_;  // that are not known to be reached
   uint64_t marked_ = 0;
   int multiprocessors_ = 0;
