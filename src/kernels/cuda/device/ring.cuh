@@ -26,6 +26,11 @@ struct Ring {
     if (++stage == K::kStages) stage = 0, parity ^= 1;
   }
   __device__ void wait_full() const { barrier_wait(full(stage), parity); }
+  // The calling warp has read stage `s`. Each says so itself: that its own part of an instruction
+  // is complete says nothing of the other warps' parts.
+  __device__ void release(uint32_t s) const {
+    if (threadIdx.x % kWarp == 0) barrier_arrive(empty(s));
+  }
 };
 
 // By one thread, before the others use the ring. `extra` of the fetching warp's arrivals fill a
@@ -35,7 +40,7 @@ __device__ void init_ring(uint32_t shared, int extra, int groups) {
   Ring<K> ring{shared};
   for (uint32_t s = 0; s < K::kStages; ++s) {
     barrier_init(ring.full(s), kWarp + extra);
-    barrier_init(ring.empty(s), groups);
+    barrier_init(ring.empty(s), groups * 128 / kWarp);
   }
   fence_barrier_init();
 }

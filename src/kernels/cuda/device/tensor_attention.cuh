@@ -279,7 +279,7 @@ class Attender {
   }
 
   __device__ void release() {
-    if (thread() % 128 == 0) barrier_arrive(ring_.empty(ring_.stage));
+    ring_.release(ring_.stage);
     ring_.next();
   }
 

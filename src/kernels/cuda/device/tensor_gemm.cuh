@@ -157,17 +157,12 @@ class TileMultiplier {
       wgmma_commit();
       if (c > 0) {
         wgmma_wait<1>();
-        release(ring_.back(1));
+        ring_.release(ring_.back(1));
       }
       ring_.next();
     }
     wgmma_wait_for(sums);
-    release(ring_.back(1));
-  }
-
-  // All threads of the group have read the stage: their instructions are one.
-  __device__ void release(uint32_t stage) {
-    if (threadIdx.x % 128 == 0) barrier_arrive(ring_.empty(stage));
+    ring_.release(ring_.back(1));
   }
 
   __device__ void store(const OutputTile& tile, const float (&sums)[kValues]) {
