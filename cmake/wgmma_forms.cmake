@@ -4,6 +4,7 @@ function(banyan_write_wgmma_forms folder)
   set(forms "// Made by cmake/wgmma_forms.cmake.\n#pragma once\n")
   foreach(n RANGE 8 256 8)
     math(EXPR count "${n} / 2")
+    math(EXPR n_16 "${n} % 16")  # integers have fewer widths
     set(places "%0")
     set(operands "\"+f\"(d[0])")
     math(EXPR last "${count} - 1")
@@ -19,6 +20,7 @@ function(banyan_write_wgmma_forms folder)
     math(EXPR b_registers "${count} + 4")
     math(EXPR keep_registers "${count} + 5")
     math(EXPR transposed "${count} + 6")
+    string(REPLACE "+f" "+r" integer_operands "${operands}")
     string(APPEND forms "
 template <>
 struct Wgmma<${n}> {
@@ -38,6 +40,22 @@ struct Wgmma<${n}> {
                  : ${operands}
                  : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"(keep),
                    \"n\"(transposed));
+  }
+};
+")
+    if(n GREATER 32 AND NOT n EQUAL 48 AND n_16)
+      continue()
+    endif()
+    string(APPEND forms "
+template <>
+struct IntegerWgmma<${n}> {
+  static __device__ void registers(int32_t (&d)[${count}], const uint32_t (&a)[4], uint64_t b,
+                                   int keep) {
+    asm volatile(\"{ .reg .pred p; setp.ne.b32 p, %${keep_registers}, 0; \"
+                 \"wgmma.mma_async.sync.aligned.m64n${n}k32.s32.s8.s8 {${places}}, \"
+                 \"{%${count}, %${a1}, %${a2}, %${a3}}, %${b_registers}, p; }\"
+                 : ${integer_operands}
+                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"(keep));
   }
 };
 ")

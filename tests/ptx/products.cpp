@@ -174,6 +174,25 @@ void Products::load_registers(const Item& item, uint16_t (*a)[kDepth]) const {
   }
 }
 
+// Two integers of 8 bits are in the place of each value.
+void Products::add_integers(const Item& item, const uint16_t (*a)[kDepth],
+                            const uint16_t (*b)[kDepth]) const {
+  for (size_t i = 0; i < ProductForm::of(*item.in).results(); ++i) {
+    auto* d = warp_.lanes<int32_t>(item.in->operands[i]);
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      size_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      int32_t sum = item.adds ? d[lane] : 0;
+      for (int c = 0; c < kDepth; ++c) {
+        for (int shift : {0, 8}) {
+          sum +=
+              static_cast<int8_t>(a[row][c] >> shift) * static_cast<int8_t>(b[column][c] >> shift);
+        }
+      }
+      d[lane] = sum;
+    }
+  }
+}
+
 void Products::multiply(const Item& item) {
   ProductForm form = ProductForm::of(*item.in);
   uint16_t a[kWarpRows][kDepth], b[256][kDepth];
@@ -185,6 +204,7 @@ void Products::multiply(const Item& item) {
   for (uint32_t column = 0; column < form.columns && !form.b_transposed; ++column) {
     load_row(item.b, column, b[column]);
   }
+  if (form.integers) return add_integers(item, a, b);
   // They keep their memory.
   static thread_local std::vector<cuda::emulated::WgmmaOperand> rows(kWarpRows), columns(256);
   for (size_t i = 0; i < kWarpRows; ++i) rows[i].assign(a[i], kDepth);

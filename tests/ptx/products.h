@@ -48,6 +48,8 @@ class Products {
   void check_shape(const Instruction& in) const;
   void act();
   void multiply(const Item& item);
+  void add_integers(const Item& item, const uint16_t (*a)[kDepth],
+                    const uint16_t (*b)[kDepth]) const;
   void move(const Item& item);
   void load_registers(const Item& item, uint16_t (*a)[kDepth]) const;
   void load_row(uint64_t descriptor, uint32_t row, uint16_t* to) const;
@@ -68,12 +70,15 @@ struct ProductForm {
   uint32_t columns;
   bool a_in_registers;
   bool b_transposed;  // [16, columns] in memory
+  bool integers;      // of 8 bits, two in the place of each bf16
 
   uint64_t packed() const {
-    return columns | uint64_t{a_in_registers} << 32 | uint64_t{b_transposed} << 33;
+    return columns | uint64_t{a_in_registers} << 32 | uint64_t{b_transposed} << 33 |
+           uint64_t{integers} << 34;
   }
   static ProductForm of(const Instruction& in) {
-    return {static_cast<uint32_t>(in.data), (in.data >> 32 & 1) != 0, in.data >> 33 != 0};
+    return {static_cast<uint32_t>(in.data), (in.data >> 32 & 1) != 0, (in.data >> 33 & 1) != 0,
+            in.data >> 34 != 0};
   }
   size_t results() const { return columns / 2; }
 };

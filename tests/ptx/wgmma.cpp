@@ -18,10 +18,11 @@ void run_product(Warp& warp, const Instruction& in) {
   warp.products.begin(in);
 }
 
-// "m64n128k16"
-uint32_t columns_of(std::string_view shape) {
+// "m64n128k16", or k32 of integers
+uint32_t columns_of(std::string_view shape, bool integers) {
   size_t end = shape.find('k');
-  if (!shape.starts_with("m64n") || end == shape.npos || shape.substr(end) != "k16") {
+  if (!shape.starts_with("m64n") || end == shape.npos ||
+      shape.substr(end) != (integers ? "k32" : "k16")) {
     fail("the shape {} of a product is not known", shape);
   }
   auto columns = static_cast<uint32_t>(parse_integer(shape.substr(4, end - 4)));
@@ -34,11 +35,21 @@ void need_number(Line& line, uint64_t number) {
   if (found != number) fail("{} where {} is known only", found, number);
 }
 
+// Neither is negated, and a never transposed.
+void decode_signs(Line& line, ProductForm& form) {
+  for (int i = 0; i < 2; ++i) need_number(line, 1);
+  if (!form.a_in_registers) need_number(line, 0);
+  uint64_t transposed = line.number();
+  if (transposed > 1) fail("{} where 0 and 1 are known only", transposed);
+  form.b_transposed = transposed == 1;
+}
+
 void decode_product(Line& line) {
-  ProductForm form{columns_of(line.take_prefix("m64")), false, false};
-  line.need("f32");
-  line.need("bf16");
-  line.need("bf16");
+  std::string_view shape = line.take_prefix("m64");
+  bool integers = line.take("s32");
+  if (!integers) line.need("f32");
+  for (int i = 0; i < 2; ++i) line.need(integers ? "s8" : "bf16");
+  ProductForm form{columns_of(shape, integers), false, false, integers};
   if (line.values(kB32, false, true) != form.results())
     fail("d needs {} registers", form.results());
   form.a_in_registers = line.peek().starts_with('{');
@@ -49,12 +60,7 @@ void decode_product(Line& line) {
   }
   line.value(kB64);
   line.predicate();
-  // Neither is negated, and a never transposed.
-  for (int i = 0; i < 2; ++i) need_number(line, 1);
-  if (!form.a_in_registers) need_number(line, 0);
-  uint64_t transposed = line.number();
-  if (transposed > 1) fail("{} where 0 and 1 are known only", transposed);
-  form.b_transposed = transposed == 1;
+  if (!integers) decode_signs(line, form);
   line.instruction.run = &run_product;
   line.instruction.role = Instruction::Role::kProduct;
   line.instruction.data = form.packed();

@@ -4,70 +4,11 @@
 
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/math.h"
+#include "kernels/cuda/quantise_rows.h"
 #include "kernels/cuda/weights.h"
 #include "kernels/gemm.h"
 
 namespace banyan::cuda {
-
-// A row of x as integers: its codes, then an f32 step for each group.
-struct QuantisedRows {
-  void* workspace;
-  int64_t rows, segments, k, group;
-
-  static constexpr size_t bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
-    int64_t codes = (rows * segments * k + 3) / 4 * 4;
-    return (codes + rows * segments * (k / group) * 4 + 63) / 64 * 64;
-  }
-  BANYAN_HOST_DEVICE int8_t* codes(int64_t row, int64_t segment) const {
-    return static_cast<int8_t*>(workspace) + (row * segments + segment) * k;
-  }
-  BANYAN_HOST_DEVICE float* steps(int64_t row, int64_t segment) const {
-    auto* first = static_cast<int8_t*>(workspace) + (rows * segments * k + 3) / 4 * 4;
-    return reinterpret_cast<float*>(first) + (row * segments + segment) * quotient(k, group);
-  }
-};
-
-BANYAN_HOST_DEVICE inline QuantisedRows quantised_rows(const GemmArgs& a) {
-  return {a.workspace, a.x_rows, a.segments, a.k, a.group};
-}
-
-// A thread quantises one group of one row.
-struct QuantiseRows {
-  GemmArgs a;
-  Shape shape() const {
-    return {.blocks = 1 + a.x_rows * a.segments * (a.k / a.group) / kBlockThreads};
-  }
-
-  BANYAN_DEVICE float quantise(const float* x, int8_t* codes) const {
-    float largest = 0, poison = 0;
-    for (int64_t c = 0; c < a.group; ++c) {
-      float size = magnitude(x[c]);
-      largest = largest < size ? size : largest;
-      poison += x[c] * 0.0f;  // becomes NaN if any element is not finite
-    }
-    float inverse = largest >= kQuantisedMin ? 127.0f / largest : 0.0f;
-    constexpr float kToInteger = 0x1.8p23f;
-    for (int64_t c = 0; c < a.group; ++c) {
-      float code = (x[c] * inverse + kToInteger) - kToInteger;
-      codes[c] = poison == 0 ? static_cast<int8_t>(code) : int8_t{0};
-    }
-    return largest >= kQuantisedMin ? largest / 127.0f + poison : poison;
-  }
-
-  template <class Block>
-  BANYAN_DEVICE void operator()(Block& block) const {
-    QuantisedRows to = quantised_rows(a);
-    const GemmGroup& w = a.weights;
-    int64_t rows = w.begins != nullptr && a.x_index == nullptr ? w.begins[w.count] : a.x_rows;
-    int64_t groups = quotient(a.k, a.group);
-    for_all(block, rows * a.segments * groups, [&](int64_t i) {
-      int64_t at = quotient(i, groups), g = i - at * groups;
-      int64_t row = quotient(at, a.segments), segment = at - row * a.segments;
-      const float* x = a.x + row * a.x_stride + segment * a.segment_stride + g * a.group;
-      to.steps(row, segment)[g] = quantise(x, to.codes(row, segment) + g * a.group);
-    });
-  }
-};
 
 // Tiles of kRows rows and kFeatures outputs; a thread has kPerThread rows of one output. Columns
 // come through shared memory, kColumns at a time.

@@ -25,8 +25,29 @@ void pack_tiles(const PackArgs& a) {
 }
 
 template <Format F>
+void pack_fragments(const PackArgs& a) {
+  Fragments fragments(F, a.k, a.group);
+  const auto* from = static_cast<const uint8_t*>(a.source);
+  auto* to = static_cast<uint8_t*>(a.packed);
+  for (int64_t r = 0; r < a.row_count; ++r) {
+    for (int64_t c = 0; c < fragments.chunks() * kChunkColumns; ++c) {
+      uint8_t code = c < a.k ? from[r * a.k + c] : uint8_t{0};
+      auto [at, nibble] = fragments.code(a.row_begin + r, c);
+      if (!has_nibbles(F)) {
+        to[at] = code;
+      } else if (nibble == 0) {  // which comes first
+        to[at] = code;
+      } else {
+        to[at] = static_cast<uint8_t>(to[at] | code << 4);
+      }
+    }
+  }
+}
+
+template <Format F>
 void pack_codes(const PackArgs& a) {
   if (is_tiled(F)) return pack_tiles(a);
+  if (in_fragments(F, a.k, a.group)) return pack_fragments<F>(a);
   auto* to = static_cast<uint8_t*>(a.packed) + a.row_begin * Packed<F>::row_bytes(a.k);
   const auto* from = static_cast<const uint8_t*>(a.source);
   if (!has_nibbles(F)) {
@@ -41,13 +62,26 @@ void pack_codes(const PackArgs& a) {
   }
 }
 
+void pack_zero(const PackArgs& a, int64_t r, int64_t g) {
+  constexpr Format kFormat = Format::kUint4;
+  auto* to = static_cast<uint8_t*>(a.packed);
+  int64_t row = a.row_begin + r, first = g * a.group;
+  uint8_t zero = a.zeros[r * (a.k / a.group) + g];
+  if (!in_fragments(kFormat, a.k, a.group)) {
+    to[Packed<kFormat>(a.packed, a.n, a.k, a.group).zero_offset(row, g)] = zero;
+    return;
+  }
+  for (int64_t c = first; c < first + a.group; c += least(kChunkColumns, a.group)) {
+    to[Fragments(kFormat, a.k, a.group).zero(row, c)] = zero;
+  }
+}
+
 // Scales of int4 and uint4 as other tables store them, so that all have the same values.
 template <Format F>
 void pack_scales(const PackArgs& a) {
-  int64_t groups = a.k / a.group, first = a.row_begin * groups;
-  auto* base = static_cast<std::byte*>(a.packed) + Packed<F>::scales_offset(a.n, a.k);
-  auto* scales = reinterpret_cast<float*>(base) + first;
-  auto* zeros = reinterpret_cast<uint8_t*>(base) + a.n * groups * 4 + first;
+  int64_t groups = a.k / a.group;
+  auto* to = static_cast<std::byte*>(a.packed);
+  Packed<F> packed(a.packed, a.n, a.k, a.group);
   std::vector<Float16> halves(groups);
   for (int64_t r = 0; r < a.row_count; ++r) {
     const float* from = a.scales + r * groups;
@@ -55,8 +89,9 @@ void pack_scales(const PackArgs& a) {
     encode_scales(from, groups, multiplier, halves.data());
     for (int64_t g = 0; g < groups; ++g) {
       bool rounded = F == Format::kInt4 || F == Format::kUint4;
-      scales[r * groups + g] = rounded ? to_float(halves[g]) * multiplier : from[g];
-      if (F == Format::kUint4) zeros[r * groups + g] = a.zeros[r * groups + g];
+      float scale = rounded ? to_float(halves[g]) * multiplier : from[g];
+      std::memcpy(to + packed.scale_offset(a.row_begin + r, g), &scale, sizeof scale);
+      if (F == Format::kUint4) pack_zero(a, r, g);
     }
   }
 }

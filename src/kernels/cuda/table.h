@@ -2,6 +2,8 @@
 //
 //   template <class Kernel> static void launch(void* queue, const Kernel& kernel);
 //   static void multiply_tiles(const GemmArgs&);    // from what RoundRows wrote (tensor_gemm.h)
+//   // From what QuantiseRows wrote, if weights lie in fragments.
+//   template <Format> static void multiply_fragments(const GemmArgs&);
 //   static void attend_tiles(const AttentionArgs&);  // tensor_attention.h
 #pragma once
 
@@ -50,7 +52,10 @@ void run_gemm(const GemmArgs& args) {
     launch<Device, RoundRows>(args);
     Device::multiply_tiles(args);
   } else {
-    if constexpr (has_integers(F)) launch<Device, QuantiseRows>(args);
+    if constexpr (has_integers(F)) {
+      launch<Device, QuantiseRows>(args);
+      if (in_fragments(F, args.k, args.group)) return Device::template multiply_fragments<F>(args);
+    }
     launch<Device, Gemm<F>>(args);
   }
 }

@@ -164,17 +164,21 @@ struct TensorGemm {
   }
 };
 
+// The rows of a matrix, or likely so: only the card knows how many experts have.
+inline int64_t likely_rows(const GemmArgs& a) {
+  constexpr int64_t kLikelyTopK = 8;
+  const GemmGroup& w = a.weights;
+  if (w.begins == nullptr) return a.x_rows;
+  return (a.x_rows * (a.x_index != nullptr ? kLikelyTopK : 1) + w.count - 1) / w.count;
+}
+
 // Calls launch(kernel, blocks) with the TensorGemm for the rows: few read the weights as fast as
 // memory gives them, many reuse them.
 template <class Launch>
 void launch_tensor_gemm(const GemmArgs& args, int64_t multiprocessors, const Launch& launch) {
-  constexpr int64_t kLikelyTopK = 8;
   const GemmGroup& w = args.weights;
   int segments = gemm_segments(w.count, args.n, args.k);
-  int64_t rows = args.x_rows;  // of a matrix, or likely so: only the card knows
-  if (w.begins != nullptr) {
-    rows = (rows * (args.x_index != nullptr ? kLikelyTopK : 1) + w.count - 1) / w.count;
-  }
+  int64_t rows = likely_rows(args);
   auto run = [&]<class G>(G kernel) { launch(kernel, kernel.blocks(multiprocessors)); };
   auto run_few = [&]<Segments Of>(std::integral_constant<Segments, Of>) {
     if (rows <= 8) return run(TensorGemm<8, 1, Of>{args, segments});

@@ -5,30 +5,19 @@
 //
 // bf16, which tensor cores multiply, lies in tiles of 64 rows and 64 columns instead, each as it is
 // to lie in shared memory (shared_layout.h): [row tiles, column tiles] of 8 KB. Columns are filled
-// up with zeros to whole tiles.
+// up with zeros to whole tiles. Integers lie in fragments (fragments.h) if their groups fit.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/cuda/fragments.h"
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/shared_layout.h"
 #include "tensor/float_types.h"
 
 namespace banyan::cuda {
-
-enum class Format : uint8_t { kF32, kBF16, kF16, kInt8, kInt4, kUint4, kMxfp4, kFp8 };
-
-constexpr bool has_scales(Format format) {
-  return format >= Format::kInt8;
-}
-constexpr bool has_integers(Format format) {
-  return has_scales(format) && format != Format::kFp8;
-}
-constexpr bool has_nibbles(Format format) {
-  return has_integers(format) && format != Format::kInt8;
-}
 
 constexpr bool is_tiled(Format format) {
   return format == Format::kBF16;
@@ -67,6 +56,7 @@ struct Packed {
   }
   static constexpr size_t bytes(int64_t n, int64_t k, int64_t group) {
     if (is_tiled(F)) return tiles_of(n) * tiles_of(k) * kTileBytes;
+    if (in_fragments(F, k, group)) return Fragments(F, k, group).bytes(n);
     int64_t groups = has_scales(F) ? n * (k / group) : 0;
     int64_t all = scales_offset(n, k) + groups * (F == Format::kUint4 ? 5 : 4);
     return (all + 63) / 64 * 64;
@@ -77,18 +67,31 @@ struct Packed {
     return data + j * row_bytes(k);
   }
   BANYAN_HOST_DEVICE constexpr uint8_t code(int64_t j, int64_t c) const {
+    if (in_fragments(F, k, group)) {
+      Fragments::Place place = Fragments(F, k, group).code(j, c);
+      return has_nibbles(F) ? data[place.byte] >> (place.nibble * 4) & 15 : data[place.byte];
+    }
     if constexpr (!has_nibbles(F)) return row(j)[c];
     return row(j)[c / 2] >> (c % 2 * 4) & 15;
   }
+  // In bytes from the beginning.
+  BANYAN_HOST_DEVICE constexpr int64_t scale_offset(int64_t j, int64_t g) const {
+    if (in_fragments(F, k, group)) return Fragments(F, k, group).scale(j, g);
+    return scales_offset(n, k) + (j * groups() + g) * 4;
+  }
+  BANYAN_HOST_DEVICE constexpr int64_t zero_offset(int64_t j, int64_t g) const {
+    if (in_fragments(F, k, group)) return Fragments(F, k, group).zero(j, g * group);
+    return scales_offset(n, k) + n * groups() * 4 + j * groups() + g;
+  }
   // The scale of products, and of e2m1 half of it: its codes are doubled.
   BANYAN_HOST_DEVICE float scale(int64_t j, int64_t g) const {
-    float scale = reinterpret_cast<const float*>(data + scales_offset(n, k))[j * groups() + g];
+    float scale = *reinterpret_cast<const float*>(data + scale_offset(j, g));
     return F == Format::kMxfp4 ? scale * 0.5f : scale;
   }
   BANYAN_HOST_DEVICE constexpr int zero(int64_t j, int64_t g) const {
     if constexpr (F == Format::kInt4) return 8;
     if constexpr (F != Format::kUint4) return 0;
-    return data[scales_offset(n, k) + n * groups() * 4 + j * groups() + g];
+    return data[zero_offset(j, g)];
   }
 
   // The element in column c, which is in group g, without its scale.

@@ -27,7 +27,8 @@ void add(LaunchList& list, int value) {
 }
 void shift(LaunchList& list, double by) {
   list.add(Shift{by, 'x'}, [](void* queue, const void* what) {
-    static_cast<Log*>(queue)->push_back("shift " + std::string(1, static_cast<const Shift*>(what)->flag));
+    static_cast<Log*>(queue)->push_back("shift " +
+                                        std::string(1, static_cast<const Shift*>(what)->flag));
   });
 }
 

@@ -51,7 +51,12 @@ __device__ inline void copy_16(uint32_t to, const void* from) {
                "l"(__cvta_generic_to_global(from))
                : "memory");
 }
-// The same, or 16 zero bytes; `from` is a valid address in either case.
+__device__ inline void copy_4(uint32_t to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to),
+               "l"(__cvta_generic_to_global(from))
+               : "memory");
+}
+// The same as copy_16, or 16 zero bytes; `from` is a valid address in either case.
 __device__ inline void copy_16_or_zeros(uint32_t to, const void* from, bool copies) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
                "l"(__cvta_generic_to_global(from)), "r"(copies ? 16 : 0)

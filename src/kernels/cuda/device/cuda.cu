@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/block.cuh"
+#include "kernels/cuda/device/integer_gemm.cuh"
 #include "kernels/cuda/device/queue.cuh"
 #include "kernels/cuda/device/tensor_attention.cuh"
 #include "kernels/cuda/device/tensor_gemm.cuh"
@@ -28,6 +29,12 @@ struct Device {
   static void multiply_tiles(const GemmArgs& args) {
     queue_of(args.launch.queue).launches().add(args, [](void*, const void* what) {
       device::multiply_tiles(*static_cast<const GemmArgs*>(what));
+    });
+  }
+  template <Format F>
+  static void multiply_fragments(const GemmArgs& args) {
+    queue_of(args.launch.queue).launches().add(args, [](void*, const void* what) {
+      device::multiply_fragments<F>(*static_cast<const GemmArgs*>(what));
     });
   }
   static void attend_tiles(const AttentionArgs& args) {

@@ -9,6 +9,7 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/device/outputs.cuh"
 #include "kernels/cuda/device/queue.cuh"
 #include "kernels/cuda/device/ring.cuh"
 #include "kernels/cuda/tensor_gemm.h"
@@ -168,17 +169,9 @@ class TileMultiplier {
   __device__ void store(const OutputTile& tile, const float (&sums)[kValues]) {
 #pragma unroll
     for (int i = 0; i < kValues; ++i) {
-      put(tile, accumulator_column(i), static_cast<int>(group() * kTile) + accumulator_row(i),
-          sums[i]);
+      put_output(g_.a, tile, accumulator_column(i),
+                 static_cast<int>(group() * kTile) + accumulator_row(i), sums[i]);
     }
-  }
-
-  __device__ void put(const OutputTile& tile, int64_t row, int64_t feature, float sum) const {
-    const GemmArgs& a = g_.a;
-    int64_t j = tile.feature + feature;
-    if (row >= tile.row_count || j >= a.n) return;
-    if (a.bias != nullptr) sum = __fadd_rn(sum, a.bias[tile.matrix * a.bias_stride + j]);
-    a.y[(tile.row + row) * a.y_stride + tile.matrix * a.weights.y_column_stride + j] = sum;
   }
 
   // Each block of the cluster adds up the segments of its part of the features.
@@ -197,7 +190,7 @@ class TileMultiplier {
       for (int s = 0; s < g_.segments; ++s) {
         sum = __fadd_rn(sum, load_from_block(at, static_cast<uint32_t>(s)));
       }
-      put(tile, row, feature, sum);
+      put_output(g_.a, tile, row, feature, sum);
     }
     cluster_barrier();
   }
@@ -231,22 +224,7 @@ __global__ __launch_bounds__(G::kThreads) void run_tensor_gemm(const __grid_cons
 inline void multiply_tiles(const GemmArgs& args) {
   Queue& queue = queue_of(args.launch.queue);
   launch_tensor_gemm(args, queue.multiprocessors(), [&]<class G>(const G& kernel, int64_t blocks) {
-    auto* function = run_tensor_gemm<G>;
-    BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           static_cast<int>(G::kSharedBytes)));
-    cudaLaunchAttribute attributes[2] = {};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim = {static_cast<unsigned>(kernel.cluster()), 1, 1};
-    cudaLaunchConfig_t config = {};
-    config.gridDim = static_cast<unsigned>(blocks);
-    config.blockDim = G::kThreads;
-    config.dynamicSmemBytes = G::kSharedBytes;
-    config.stream = queue.stream();
-    config.attrs = attributes;
-    config.numAttrs = 2;
-    BANYAN_CHECK_CUDA(cudaLaunchKernelEx(&config, function, kernel));
+    launch_after_rounding(queue, run_tensor_gemm<G>, kernel, blocks, kernel.cluster());
   });
 }
 

@@ -11,6 +11,10 @@ namespace banyan::cuda::device {
 template <int n>
 struct Wgmma;
 
+// The same of integers of 8 bits, for a [64, 32] and b [n, 32]; exact.
+template <int n>
+struct IntegerWgmma;
+
 #include "kernels/cuda/device/wgmma_forms.cuh"
 
 __device__ inline void wgmma_fence() {
@@ -30,6 +34,12 @@ __device__ void wgmma_wait_for(float (&d)[count]) {
   wgmma_wait<0>();
 #pragma unroll
   for (int i = 0; i < count; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+template <int count>
+__device__ void wgmma_wait_for(int32_t (&d)[count]) {
+  wgmma_wait<0>();
+#pragma unroll
+  for (int i = 0; i < count; ++i) asm volatile("" : "+r"(d[i])::"memory");
 }
 // A warpgroup takes registers, `count` for each thread, that another one has released.
 template <int count>

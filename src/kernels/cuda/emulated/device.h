@@ -4,6 +4,7 @@
 #include "kernels/cuda/emulated/block.h"
 #include "kernels/cuda/emulated/tensor_attention.h"
 #include "kernels/cuda/emulated/tensor_gemm.h"
+#include "kernels/cuda/gemm.h"
 
 namespace banyan::cuda::emulated {
 
@@ -32,6 +33,11 @@ struct Device {
   }
 
   static void multiply_tiles(const GemmArgs& args) { emulated::multiply_tiles(args); }
+  // Sums of integers are exact, so that the plain kernel has their bits.
+  template <Format F>
+  static void multiply_fragments(const GemmArgs& args) {
+    launch(args.launch.queue, Gemm<F>{args});
+  }
   static void attend_tiles(const AttentionArgs& args) { emulated::attend_tiles(args); }
 };
 

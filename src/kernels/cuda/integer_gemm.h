@@ -1,0 +1,98 @@
+// Products of integers on tensor cores, with the portable bits: how kernels on a card
+// (device/integer_gemm.cuh) use shared memory, and which one is launched. Sums of a group are
+// exact, so that only the order of groups matters: a thread adds them up in ascending order.
+#pragma once
+
+#include "kernels/cuda/fragments.h"
+#include "kernels/cuda/quantise_rows.h"
+#include "kernels/cuda/tensor_gemm.h"
+
+namespace banyan::cuda {
+
+// A stage has the rows of x, 128 columns each, then a chunk of weights, then the rows' steps of
+// each group of the chunk.
+template <Format F, int Rows>
+struct IntegerGemm {
+  static constexpr Format kFormat = F;
+  static constexpr int kRows = Rows, kGroups = 1;
+  static constexpr int kFeatures = static_cast<int>(kChunkRows);
+  static constexpr int kMultipliers = 128, kThreads = kMultipliers + kWarp;
+
+  static constexpr int kChunkGroupsMax = 4;
+  static constexpr uint32_t kRowBytes = kRows * kTileRowBytes;
+  static constexpr auto kChunkBytesMax = static_cast<uint32_t>(
+      Fragments(F, kChunkColumns, kChunkColumns / kChunkGroupsMax).chunk_bytes());
+  static constexpr uint32_t kSteps = kRowBytes + kChunkBytesMax;
+  static constexpr uint32_t kStageBytes =
+      (kSteps + kChunkGroupsMax * kRows * 4 + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
+  static constexpr int kStages = static_cast<int>(least(8, 96 * 1024 / kStageBytes));
+  static constexpr uint32_t kSources = kStages * kStageBytes;  // rows of x
+  static constexpr uint32_t kBarriers = kSources + kRows * 4;
+  static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
+  static_assert(kRows % 8 == 0 && kStages >= 3 && 2 * (kSharedBytes + 1024) <= 228 * 1024);
+
+  GemmArgs a;
+
+  int64_t blocks(int64_t multiprocessors) const {
+    int64_t tiles =
+        a.weights.count * ((a.x_rows + kRows - 1) / kRows) * ((a.n + kFeatures - 1) / kFeatures);
+    int64_t resident = multiprocessors * 2;
+    return a.weights.begins != nullptr ? resident : least(tiles, resident);
+  }
+};
+
+// Calls launch(kernel, blocks) with the IntegerGemm for the rows.
+template <Format F, class Launch>
+void launch_integer_gemm(const GemmArgs& args, int64_t multiprocessors, const Launch& launch) {
+  auto run = [&]<class G>(G kernel) { launch(kernel, kernel.blocks(multiprocessors)); };
+  int64_t rows = likely_rows(args);
+  if (rows <= 8) return run(IntegerGemm<F, 8>{args});
+  if (rows <= 16) return run(IntegerGemm<F, 16>{args});
+  if (rows <= 32) return run(IntegerGemm<F, 32>{args});
+  if (rows <= 64) return run(IntegerGemm<F, 64>{args});
+  run(IntegerGemm<F, 128>{args});
+}
+
+// Twice the values of four codes of e2m1, which are the nibbles of `codes`, as bytes.
+BANYAN_HOST_DEVICE inline uint32_t four_e2m1(uint32_t codes) {
+#ifdef __CUDA_ARCH__
+  uint32_t positive = __byte_perm(0x03020100u, 0x0c080604u, codes & 0x7777u);
+  uint32_t negative = __byte_perm(0xfdfeff00u, 0xf4f8fafcu, codes & 0x7777u);
+  uint32_t sign = (codes & 8) | (codes & 0x80) << 4 | (codes & 0x800) << 8 | (codes & 0x8000) << 12;
+  uint32_t mask = (sign >> 3) * 0xffu;
+  return (positive & ~mask) | (negative & mask);
+#else
+  uint32_t bytes = 0;
+  for (int i = 0; i < 4; ++i) {
+    auto value = static_cast<uint8_t>(
+        Packed<Format::kMxfp4>::twice_e2m1(static_cast<uint8_t>(codes >> (4 * i) & 15)));
+    bytes |= static_cast<uint32_t>(value) << (8 * i);
+  }
+  return bytes;
+#endif
+}
+
+// Registers of four codes from a word of eight: magnitudes 0, 1, 2, 3, 4, 6, 8 and 12, then the
+// sign.
+BANYAN_HOST_DEVICE inline void unpack_e2m1(uint32_t codes, uint32_t& low, uint32_t& high) {
+  low = four_e2m1(codes & 0xffff);
+  high = four_e2m1(codes >> 16);
+}
+
+// Registers of a fragment from the two words of a thread's codes for 32 columns. Zeros are in every
+// byte of `zeros`: of the first row, then of the eighth after it.
+BANYAN_HOST_DEVICE constexpr void unpack_nibbles(uint32_t first, uint32_t second,
+                                                 const uint32_t (&zeros)[2], uint32_t (&a)[4]) {
+  constexpr uint32_t kNibbles = 0x0f0f0f0fu, kHigh = 0x80808080u;
+  const uint32_t words[2] = {first, second};
+  BANYAN_UNROLL
+  for (int row = 0; row < 2; ++row) {
+    BANYAN_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      uint32_t codes = words[row] >> (4 * half) & kNibbles;
+      a[row + 2 * half] = ((codes | kHigh) - zeros[row]) ^ kHigh;  // no byte borrows
+    }
+  }
+}
+
+}  // namespace banyan::cuda
