@@ -2,6 +2,8 @@
 // cores in bf16.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "differential/gemm_case.h"
@@ -61,6 +63,33 @@ TEST(Cuda, ProductsOfBf16HaveTheBitsOfTensorCores) {
         ASSERT_EQ(y[r * n + j],
                   bf16_product(&x[r * k], &weights.values[j * k], k, segments) + bias[j])
             << n << " features, " << k << " columns, row " << r << ", " << j;
+      }
+    }
+  }
+}
+
+TEST(Cuda, ProductsOfFp8HaveTheBitsOfTensorCores) {
+  Random random(13);
+  const WeightFormat& fp8 = *std::ranges::find(weight_formats(), "fp8", &WeightFormat::name);
+  for (auto [n, k, group] :
+       {std::tuple{70, 77, 77}, {3, 64, 32}, {100, 512, 128}, {65, 384, 384}}) {
+    Weights weights(fp8, n, k, group, random);
+    std::vector<float> x = random.normals(5 * k), bias = random.normals(n);
+    auto y = multiply(PackedWeights(cuda::emulated::table(), weights), x.data(), k, 5, bias.data());
+    for (int64_t r = 0; r < 5; ++r) {
+      for (int64_t j = 0; j < n; ++j) {
+        float expected = 0;
+        for (int64_t g = 0; g < k / group; ++g) {
+          float scale = weights.scales[j * (k / group) + g];
+          std::vector<float> codes(group);
+          for (int64_t c = 0; c < group; ++c) {
+            codes[c] =
+                weights.decoded(static_cast<uint8_t>(weights.source[j * k + g * group + c]), 0);
+          }
+          float sum = bf16_product(&x[r * k + g * group], codes.data(), group, 1);
+          expected = std::fma(sum, scale, expected);
+        }
+        ASSERT_EQ(y[r * n + j], expected + bias[j]) << n << " features, row " << r << ", " << j;
       }
     }
   }

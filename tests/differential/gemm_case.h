@@ -20,8 +20,8 @@ inline bool multiplies_integers(const WeightFormat& format) {
 // Whether the table rounds x to bf16 before it multiplies.
 inline bool rounds_x(const KernelTable& table, const WeightFormat& format) {
   std::string_view name = table.name;
-  if (name == cuda::emulated::table().name) return format.name == "bf16";
-  bool pairs = name == "avx512_bf16" || name.ends_with("amx");
+  bool tensor_cores = name == cuda::emulated::table().name;
+  bool pairs = tensor_cores || name == "avx512_bf16" || name.ends_with("amx");
   return pairs && (format.name == "bf16" || format.name == "fp8");
 }
 

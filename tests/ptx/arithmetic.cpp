@@ -5,6 +5,7 @@
 
 #include "ptx/families.h"
 #include "ptx/lanes.h"
+#include "tensor/float_types.h"
 
 namespace banyan::ptx::arithmetic {
 namespace {
@@ -154,7 +155,29 @@ void decode_wide(Line& line, size_t sources) {
   if (sources == 3) line.value(twice);
 }
 
+// Pairs of bf16, rounded to nearest: f32 holds their products exactly.
+void run_multiply_pairs(Warp& warp, const Instruction& in) {
+  const auto *x = warp.lanes<uint32_t>(in.operands[1]), *y = warp.lanes<uint32_t>(in.operands[2]);
+  auto* to = warp.lanes<uint32_t>(in.operands[0]);
+  for_lanes(warp.mask, [&](int lane) {
+    uint32_t product = 0;
+    for (int shift : {0, 16}) {
+      float a = to_float(BFloat16{static_cast<uint16_t>(x[lane] >> shift)});
+      float b = to_float(BFloat16{static_cast<uint16_t>(y[lane] >> shift)});
+      product |= uint32_t{from_float<BFloat16>(a * b).bits} << shift;
+    }
+    to[lane] = product;
+  });
+}
+
 void decode_multiply(Line& line) {
+  if (line.take("bf16x2")) {
+    line.need("rn");
+    line.instruction.run = &run_multiply_pairs;
+    line.result(kB32);
+    for (int i = 0; i < 2; ++i) line.value(kB32);
+    return;
+  }
   if (line.take("wide")) return decode_wide(line, 2);
   if (line.take("hi")) return decode_same<High, 2>(line);
   line.take("lo");

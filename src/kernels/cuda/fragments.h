@@ -1,10 +1,10 @@
-// Weights of integers as tensor cores take them: chunks of 64 rows and 128 columns, [row tiles,
+// Quantised weights as tensor cores take them: chunks of 64 rows and 128 columns, [row tiles,
 // column chunks], each with its codes, scales and zeros, so that one bulk copy fetches it.
 //
 // The codes are in the order of fragments: a thread of a warpgroup finds those that it multiplies
-// next to each other. For 32 columns, register r of lane l of warp w holds four codes of row
-// 16 w + l / 4 + 8 (r % 2), from column 4 (l % 4) + 16 (r / 2) on. Columns after the last one are
-// zeros, which x is there, too.
+// next to each other. For 32 bytes of columns (32 integers, or 16 codes of fp8, which become bf16),
+// register r of lane l of warp w holds four bytes of row 16 w + l / 4 + 8 (r % 2), from byte
+// 4 (l % 4) + 16 (r / 2) on. Columns after the last one are zeros, which x is there, too.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ inline constexpr int64_t kChunkRows = 64, kChunkColumns = 128;
 // Whether groups of this length are whole chunks or divide one: then tensor cores multiply them.
 constexpr bool in_fragments(Format format, int64_t k, int64_t group) {
   bool divides = group == 32 || group == 64 || group % kChunkColumns == 0;
-  return has_integers(format) && (group == k || divides);
+  return has_scales(format) && (group == k || divides);
 }
 
 class Fragments {
@@ -65,6 +65,7 @@ class Fragments {
   };
   // Nibbles of a byte are of one row, so that rows can be packed at the same time.
   BANYAN_HOST_DEVICE constexpr Place code(int64_t j, int64_t c) const {
+    if (format_ == Format::kFp8) return {fp8_code(j, c), 0};
     int64_t row = j % kChunkRows, column = c % kChunkColumns, step = column / 32;
     int64_t reg = row % 16 / 8 + column % 32 / 16 * 2, byte = column % 4;
     int64_t lane = row % 8 * 4 + column % 16 / 4, thread = row / 16 * 32 + lane;
@@ -85,6 +86,12 @@ class Fragments {
   }
 
  private:
+  BANYAN_HOST_DEVICE constexpr int64_t fp8_code(int64_t j, int64_t c) const {
+    int64_t row = j % kChunkRows, column = c % kChunkColumns, step = column / 16;
+    int64_t reg = row % 16 / 8 + column % 16 / 8 * 2;
+    int64_t lane = row % 8 * 4 + column % 8 / 2, thread = row / 16 * 32 + lane;
+    return chunk(j, c) + step / 2 * 2048 + thread * 16 + step % 2 * 8 + reg * 2 + column % 2;
+  }
   BANYAN_HOST_DEVICE constexpr int64_t chunk(int64_t j, int64_t c) const {
     return (j / kChunkRows * chunks() + c / kChunkColumns) * chunk_bytes();
   }

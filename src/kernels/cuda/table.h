@@ -2,7 +2,7 @@
 //
 //   template <class Kernel> static void launch(void* queue, const Kernel& kernel);
 //   static void multiply_tiles(const GemmArgs&);    // from what RoundRows wrote (tensor_gemm.h)
-//   // From what QuantiseRows wrote, if weights lie in fragments.
+//   // From what QuantiseRows or RoundRows wrote, if weights lie in fragments (fragment_gemm.h).
 //   template <Format> static void multiply_fragments(const GemmArgs&);
 //   static void attend_tiles(const AttentionArgs&);  // tensor_attention.h
 #pragma once
@@ -52,9 +52,12 @@ void run_gemm(const GemmArgs& args) {
     launch<Device, RoundRows>(args);
     Device::multiply_tiles(args);
   } else {
-    if constexpr (has_integers(F)) {
-      launch<Device, QuantiseRows>(args);
-      if (in_fragments(F, args.k, args.group)) return Device::template multiply_fragments<F>(args);
+    if constexpr (has_integers(F)) launch<Device, QuantiseRows>(args);
+    if constexpr (has_scales(F)) {
+      if (in_fragments(F, args.k, args.group)) {
+        if (F == Format::kFp8) launch<Device, RoundRows>(args);
+        return Device::template multiply_fragments<F>(args);
+      }
     }
     launch<Device, Gemm<F>>(args);
   }
@@ -62,7 +65,7 @@ void run_gemm(const GemmArgs& args) {
 
 template <Format F>
 size_t gemm_workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
-  if (is_tiled(F)) return RoundedRows::bytes(rows, segments, k);
+  if (is_tiled(F) || F == Format::kFp8) return RoundedRows::bytes(rows, segments, k);
   return has_integers(F) ? QuantisedRows::bytes(rows, segments, k, group) : 0;
 }
 

@@ -27,13 +27,16 @@ BANYAN_HOST_DEVICE constexpr int gemm_segments(int64_t count, int64_t n, int64_t
   return segments;
 }
 
-// x in bf16: [x_rows, segments, columns], columns filled up with zeros to whole tiles.
+// x in bf16: [x_rows, segments, columns], columns filled up with zeros to whole chunks.
 struct RoundedRows {
   void* workspace;
   int64_t segments, columns;
 
+  BANYAN_HOST_DEVICE static constexpr int64_t columns_of(int64_t k) {
+    return (k + kChunkColumns - 1) / kChunkColumns * kChunkColumns;
+  }
   BANYAN_HOST_DEVICE static constexpr size_t bytes(int64_t rows, int64_t segments, int64_t k) {
-    return static_cast<size_t>(rows * segments * tiles_of(k) * kTile) * sizeof(BFloat16);
+    return static_cast<size_t>(rows * segments * columns_of(k)) * sizeof(BFloat16);
   }
   BANYAN_HOST_DEVICE BFloat16* row(int64_t row, int64_t segment) const {
     return static_cast<BFloat16*>(workspace) + (row * segments + segment) * columns;
@@ -41,7 +44,7 @@ struct RoundedRows {
 };
 
 BANYAN_HOST_DEVICE inline RoundedRows rounded_rows(const GemmArgs& a) {
-  return {a.workspace, a.segments, tiles_of(a.k) * kTile};
+  return {a.workspace, a.segments, RoundedRows::columns_of(a.k)};
 }
 
 // The rows of x that a product reads; begins lie in device memory.
@@ -60,7 +63,8 @@ struct RoundRows {
   static constexpr int64_t kColumns = 8;
   GemmArgs a;
   Shape shape() const {
-    return {.blocks = 1 + a.x_rows * a.segments * tiles_of(a.k) * kTile / kColumns / kBlockThreads};
+    return {.blocks = 1 + a.x_rows * a.segments * RoundedRows::columns_of(a.k) / kColumns /
+                              kBlockThreads};
   }
 
   template <class Block>

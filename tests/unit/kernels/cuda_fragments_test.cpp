@@ -4,13 +4,14 @@
 #include <map>
 #include <set>
 
+#include "kernels/cuda/fragment_gemm.h"
 #include "kernels/cuda/fragments.h"
-#include "kernels/cuda/integer_gemm.h"
 
 namespace banyan::cuda::cuda_fragments_test {
 namespace {
 
-constexpr Format kFormats[] = {Format::kInt8, Format::kInt4, Format::kUint4, Format::kMxfp4};
+constexpr Format kFormats[] = {Format::kInt8, Format::kInt4, Format::kUint4, Format::kMxfp4,
+                               Format::kFp8};
 
 TEST(Fragments, FitGroupsThatDivideAChunkOrAreWholeOnes) {
   for (int64_t group : {32, 64, 128, 256, 384, 3840}) {
@@ -19,7 +20,7 @@ TEST(Fragments, FitGroupsThatDivideAChunkOrAreWholeOnes) {
   EXPECT_FALSE(in_fragments(Format::kInt8, 480, 96));
   EXPECT_FALSE(in_fragments(Format::kInt8, 480, 160));
   EXPECT_TRUE(in_fragments(Format::kInt8, 77, 77));
-  EXPECT_FALSE(in_fragments(Format::kFp8, 256, 128));
+  EXPECT_TRUE(in_fragments(Format::kFp8, 256, 128));
   EXPECT_FALSE(in_fragments(Format::kBF16, 256, 256));
 }
 
@@ -64,6 +65,16 @@ TEST(Fragments, NibblesBecomeSignedBytes) {
   EXPECT_EQ(a[2], 0x0700fafcu);  // 4, 2, 8, 15 less 8
   EXPECT_EQ(a[1], 0x0c0a0806u);  // 9, 11, 13, 15 less 3
   EXPECT_EQ(a[3], 0xfd0b0907u);  // 10, 12, 14, 0 less 3
+}
+
+TEST(Fragments, CodesOfFp8AreBf16TimesAPowerOfTwo) {
+  for (uint32_t code = 0; code < 256; ++code) {
+    if ((code & 0x7f) == 0x7f) continue;
+    uint32_t both = shifted_fp8(code | (255 - code) << 8);
+    float value = to_float(BFloat16{static_cast<uint16_t>(both)}) * 0x1p120f;
+    EXPECT_EQ(value, to_float(Float8E4M3{static_cast<uint8_t>(code)})) << code;
+    EXPECT_EQ(both >> 16, shifted_fp8(255 - code)) << code;
+  }
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/block.cuh"
-#include "kernels/cuda/device/integer_gemm.cuh"
+#include "kernels/cuda/device/fragment_gemm.cuh"
 #include "kernels/cuda/device/queue.cuh"
 #include "kernels/cuda/device/tensor_attention.cuh"
 #include "kernels/cuda/device/tensor_gemm.cuh"

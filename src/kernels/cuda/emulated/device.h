@@ -36,6 +36,7 @@ struct Device {
   // Sums of integers are exact, so that the plain kernel has their bits.
   template <Format F>
   static void multiply_fragments(const GemmArgs& args) {
+    if (F == Format::kFp8) return multiply_fp8(args);
     launch(args.launch.queue, Gemm<F>{args});
   }
   static void attend_tiles(const AttentionArgs& args) { emulated::attend_tiles(args); }

@@ -16,7 +16,7 @@ double power(int exponent) {
 }
 
 // A row of a tiled matrix.
-std::vector<uint16_t> row_of(const std::byte* weight, int64_t j, int64_t k) {
+std::vector<uint16_t> tiled_row(const std::byte* weight, int64_t j, int64_t k) {
   std::vector<uint16_t> row(static_cast<size_t>(tiles_of(k) * kTile));
   for (int64_t c = 0; c < std::ssize(row); ++c) {
     row[static_cast<size_t>(c)] =
@@ -25,9 +25,18 @@ std::vector<uint16_t> row_of(const std::byte* weight, int64_t j, int64_t k) {
   return row;
 }
 
+// A row of codes of fp8, which bf16 holds exactly.
+std::vector<uint16_t> fp8_row(const Packed<Format::kFp8>& weight, int64_t j) {
+  std::vector<uint16_t> row(static_cast<size_t>(RoundedRows::columns_of(weight.k)));
+  for (int64_t c = 0; c < weight.k; ++c) {
+    row[static_cast<size_t>(c)] = from_float<BFloat16>(weight.at(j, c, 0)).bits;
+  }
+  return row;
+}
+
 // The sum over the columns of segment `s` of `segments`.
 float segment_sum(const WgmmaOperand& x, const WgmmaOperand& w, int s, int segments) {
-  int64_t steps = x.steps() / segments;
+  int64_t steps = w.steps() / segments;  // x may have more columns, zeros
   float sum = 0;
   for (int64_t step = s * steps; step < (s + 1) * steps; ++step) {
     sum = wgmma_step(sum, x, w, step);
@@ -42,6 +51,21 @@ float product(const WgmmaOperand& x, const WgmmaOperand& w, int segments) {
   return total;
 }
 
+// Group by group, each times its scale.
+float fp8_product(const WgmmaOperand& x, const WgmmaOperand& w, const Packed<Format::kFp8>& weight,
+                  int64_t j) {
+  int64_t steps = (weight.group + kWgmmaDepth - 1) / kWgmmaDepth;
+  float y = 0;
+  for (int64_t g = 0; g < weight.groups(); ++g) {
+    float sum = 0;
+    for (int64_t step = g * steps; step < (g + 1) * steps; ++step) {
+      sum = wgmma_step(sum, x, w, step);
+    }
+    y = fused(sum, weight.scale(j, g), y);
+  }
+  return y;
+}
+
 // The rows of x that matrix i multiplies, in the order of its rows of y.
 std::vector<WgmmaOperand> operands(const GemmArgs& a, int64_t i, int64_t begin, int64_t end) {
   RoundedRows rounded = rounded_rows(a);
@@ -51,6 +75,28 @@ std::vector<WgmmaOperand> operands(const GemmArgs& a, int64_t i, int64_t begin, 
     rows[static_cast<size_t>(r - begin)].assign(&x->bits, rounded.columns);
   }
   return rows;
+}
+
+// Calls of_feature(matrix, j, add) for output j of every matrix; add(product) computes it for all
+// rows.
+template <class OfFeature>
+void multiply(const GemmArgs& a, const OfFeature& of_feature) {
+  const GemmGroup& w = a.weights;
+  for (int64_t i = 0; i < w.count; ++i) {
+    int64_t begin = w.begins != nullptr ? w.begins[i] : 0;
+    int64_t end = w.begins != nullptr ? w.begins[i + 1] : a.x_rows;
+    std::vector<WgmmaOperand> rows = operands(a, i, begin, end);
+    const auto* weight = static_cast<const std::byte*>(w.weight) + i * w.weight_stride;
+    const float* bias = a.bias != nullptr ? a.bias + i * a.bias_stride : nullptr;
+    for (int64_t j = 0; j < a.n && !rows.empty(); ++j) {
+      of_feature(weight, j, [&](const auto& product) {
+        for (int64_t r = begin; r < end; ++r) {
+          float sum = product(rows[static_cast<size_t>(r - begin)]);
+          a.y[r * a.y_stride + i * w.y_column_stride + j] = bias != nullptr ? sum + bias[j] : sum;
+        }
+      });
+    }
+  }
 }
 
 }  // namespace
@@ -88,24 +134,23 @@ float wgmma_step(float accumulator, const WgmmaOperand& a, const WgmmaOperand& b
 }
 
 void multiply_tiles(const GemmArgs& a) {
-  const GemmGroup& w = a.weights;
-  int segments = gemm_segments(w.count, a.n, a.k);
-  for (int64_t i = 0; i < w.count; ++i) {
-    int64_t begin = w.begins != nullptr ? w.begins[i] : 0;
-    int64_t end = w.begins != nullptr ? w.begins[i + 1] : a.x_rows;
-    std::vector<WgmmaOperand> rows = operands(a, i, begin, end);
-    const auto* weight = static_cast<const std::byte*>(w.weight) + i * w.weight_stride;
-    const float* bias = a.bias != nullptr ? a.bias + i * a.bias_stride : nullptr;
+  int segments = gemm_segments(a.weights.count, a.n, a.k);
+  multiply(a, [&](const std::byte* weight, int64_t j, auto add) {
+    std::vector<uint16_t> row = tiled_row(weight, j, a.k);
     WgmmaOperand features;
-    for (int64_t j = 0; j < a.n && !rows.empty(); ++j) {
-      std::vector<uint16_t> row = row_of(weight, j, a.k);
-      features.assign(row.data(), std::ssize(row));
-      for (int64_t r = begin; r < end; ++r) {
-        float sum = product(rows[static_cast<size_t>(r - begin)], features, segments);
-        a.y[r * a.y_stride + i * w.y_column_stride + j] = bias != nullptr ? sum + bias[j] : sum;
-      }
-    }
-  }
+    features.assign(row.data(), std::ssize(row));
+    add([&](const WgmmaOperand& x) { return product(x, features, segments); });
+  });
+}
+
+void multiply_fp8(const GemmArgs& a) {
+  multiply(a, [&](const std::byte* matrix, int64_t j, auto add) {
+    Packed<Format::kFp8> weight(matrix, a.n, a.k, a.group);
+    std::vector<uint16_t> row = fp8_row(weight, j);
+    WgmmaOperand features;
+    features.assign(row.data(), std::ssize(row));
+    add([&](const WgmmaOperand& x) { return fp8_product(x, features, weight, j); });
+  });
 }
 
 }  // namespace banyan::cuda::emulated

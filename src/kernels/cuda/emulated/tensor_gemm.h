@@ -32,5 +32,7 @@ class WgmmaOperand {
 
 // What device/tensor_gemm.cuh computes from rounded rows (RoundRows).
 void multiply_tiles(const GemmArgs& args);
+// What device/fragment_gemm.cuh computes from them with weights of fp8.
+void multiply_fp8(const GemmArgs& args);
 
 }  // namespace banyan::cuda::emulated

@@ -1,5 +1,6 @@
-// Products of integers by wgmma (kernels/cuda/integer_gemm.h). The weights' codes become registers
-// of 8-bit integers; zeros are subtracted on the way. The floor is the packed bytes, for few rows.
+// Products with quantised weights by wgmma (kernels/cuda/fragment_gemm.h). Their codes become
+// registers of 8-bit integers, from which zeros are subtracted, or of bf16. The floor for few rows
+// is the packed bytes.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,7 +8,7 @@
 #include "kernels/cuda/device/outputs.cuh"
 #include "kernels/cuda/device/queue.cuh"
 #include "kernels/cuda/device/ring.cuh"
-#include "kernels/cuda/integer_gemm.h"
+#include "kernels/cuda/fragment_gemm.h"
 
 namespace banyan::cuda::device {
 
@@ -19,8 +20,7 @@ class ChunkFetcher {
       : a_(g.a),
         fragments_(G::kFormat, g.a.k, g.a.group),
         sources_(reinterpret_cast<int*>(shared + G::kSources)),
-        filler_(shared_address(shared)),
-        rows_(quantised_rows(g.a)) {}
+        filler_(shared_address(shared)) {}
 
   __device__ void run() {
     wait_for_earlier_kernels();
@@ -57,29 +57,40 @@ class ChunkFetcher {
       copy_bulk(to + G::kRowBytes, matrix + at * bytes, bytes, filler_.ring().full(stage));
     }
     int64_t segment = tile.matrix * a_.weights.segment_step;
-    fetch_codes(to, segment, chunk);
-    fetch_steps(to + G::kSteps, segment, chunk);
+    fetch_rows(to, segment, chunk);
+    if constexpr (has_integers(G::kFormat)) fetch_steps(to + G::kRowSteps, segment, chunk);
     filler_.filled_stage();
   }
 
-  __device__ void fetch_codes(uint32_t to, int64_t segment, int64_t chunk) {
-    int part = lane() % 8;
-    int64_t column = chunk * kChunkColumns + part * 16;
+  __device__ const std::byte* row(int r, int64_t segment) const {
+    if constexpr (has_integers(G::kFormat)) {
+      return reinterpret_cast<const std::byte*>(quantised_rows(a_).codes(sources_[r], segment));
+    } else {
+      return reinterpret_cast<const std::byte*>(rounded_rows(a_).row(sources_[r], segment));
+    }
+  }
+
+  __device__ void fetch_rows(uint32_t to, int64_t segment, int64_t chunk) {
+    constexpr int kParts = G::kBlocks * 8;  // of a row
+    int part = lane() % kParts;
+    to += static_cast<uint32_t>(part / 8) * G::kBlockBytes;
+    int64_t at = chunk * G::kBlocks * kTileRowBytes + part * 16;
 #pragma unroll 8
-    for (int r = lane() / 8; r < G::kRows; r += kWarp / 8) {
-      copy_16(to + swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(part) * 16),
-              rows_.codes(sources_[r], segment) + column);
+    for (int r = lane() / kParts; r < G::kRows; r += kWarp / kParts) {
+      copy_16(to + swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(part % 8) * 16),
+              row(r, segment) + at);
     }
   }
 
   // Of groups that end in the chunk or after it.
   __device__ void fetch_steps(uint32_t to, int64_t segment, int64_t chunk) {
+    QuantisedRows rows = quantised_rows(a_);
     int64_t groups = fragments_.chunk_groups();
     int64_t first = quotient(chunk * kChunkColumns, a_.group);
     for (int i = lane(); i < groups * G::kRows; i += kWarp) {
       int group = i / G::kRows, r = i % G::kRows;
-      int64_t g = least(first + group, rows_.groups - 1);
-      copy_4(to + static_cast<uint32_t>(i) * 4, rows_.steps(sources_[r], segment) + g);
+      int64_t g = least(first + group, rows.groups - 1);
+      copy_4(to + static_cast<uint32_t>(i) * 4, rows.steps(sources_[r], segment) + g);
     }
   }
 
@@ -87,15 +98,15 @@ class ChunkFetcher {
   Fragments fragments_;
   int* sources_;
   RingFiller<G> filler_;
-  QuantisedRows rows_;
 };
 
 // A thread of the warpgroup that multiplies.
 template <class G>
 class ChunkMultiplier {
  public:
-  static constexpr int kValues = G::kRows / 2;                         // of a thread
-  static constexpr int kSteps = static_cast<int>(kChunkColumns / 32);  // of a chunk
+  static constexpr int kValues = G::kRows / 2;  // of a thread
+  static constexpr int kSteps = G::kSteps;
+  using Sum = Element<G::kFormat>;
 
   __device__ ChunkMultiplier(const G& g, unsigned char* shared)
       : a_(g.a),
@@ -107,7 +118,7 @@ class ChunkMultiplier {
     for_output_tiles(a_, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
                      [&](const OutputTile& tile) {
                        float y[kValues] = {};
-                       int32_t sums[kValues];
+                       Sum sums[kValues];
                        for (int64_t chunk = 0; chunk < fragments_.chunks(); ++chunk)
                          add_chunk(chunk, sums, y);
 #pragma unroll
@@ -118,17 +129,17 @@ class ChunkMultiplier {
   }
 
  private:
-  __device__ void add_chunk(int64_t chunk, int32_t (&sums)[kValues], float (&y)[kValues]) {
+  __device__ void add_chunk(int64_t chunk, Sum (&sums)[kValues], float (&y)[kValues]) {
     ring_.wait_full();
     const unsigned char* stage = shared_ + ring_.stage * G::kStageBytes;
     uint32_t fragments[kSteps][4];
     load_fragments(stage + G::kRowBytes, fragments);
     switch (fragments_.chunk_groups()) {
       case 4:
-        add_groups<1>(chunk, stage, fragments, sums, y);
+        add_groups<kSteps / 4>(chunk, stage, fragments, sums, y);
         break;
       case 2:
-        add_groups<2>(chunk, stage, fragments, sums, y);
+        add_groups<kSteps / 2>(chunk, stage, fragments, sums, y);
         break;
       default:
         add_part_of_group(chunk, stage, fragments, sums, y);
@@ -140,20 +151,20 @@ class ChunkMultiplier {
   // Groups of kGroupSteps steps each.
   template <int kGroupSteps>
   __device__ void add_groups(int64_t chunk, const unsigned char* stage,
-                             const uint32_t (&fragments)[kSteps][4], int32_t (&sums)[kValues],
+                             const uint32_t (&fragments)[kSteps][4], Sum (&sums)[kValues],
                              float (&y)[kValues]) {
 #pragma unroll
     for (int group = 0; group < kSteps / kGroupSteps; ++group) {
       multiply<kGroupSteps>(fragments, group * kGroupSteps, 0, sums);
-      bool exists = chunk * kChunkColumns + group * kGroupSteps * 32 < a_.k;
+      bool exists = chunk * kChunkColumns + group * kGroupSteps * (kChunkColumns / kSteps) < a_.k;
       if (exists) add_group(stage, group, sums, y);
     }
   }
 
   // A group of this chunk, or of several.
   __device__ void add_part_of_group(int64_t chunk, const unsigned char* stage,
-                                    const uint32_t (&fragments)[kSteps][4],
-                                    int32_t (&sums)[kValues], float (&y)[kValues]) {
+                                    const uint32_t (&fragments)[kSteps][4], Sum (&sums)[kValues],
+                                    float (&y)[kValues]) {
     int64_t column = chunk * kChunkColumns, next = column + kChunkColumns;
     bool begins = column == quotient(column, a_.group) * a_.group;
     bool ends = next == quotient(next, a_.group) * a_.group || next >= a_.k;
@@ -164,14 +175,19 @@ class ChunkMultiplier {
   // The products of `count` steps from `first` on, added to the sums if `keep`.
   template <int count>
   __device__ void multiply(const uint32_t (&fragments)[kSteps][4], int first, int keep,
-                           int32_t (&sums)[kValues]) {
-    uint64_t rows = tile_descriptor(ring_.at(ring_.stage));
+                           Sum (&sums)[kValues]) {
     wgmma_fence();
 #pragma unroll
-    for (int step = 0; step < count; ++step) {
-      IntegerWgmma<G::kRows>::registers(sums, fragments[first + step],
-                                        rows + (first + step) * kDescriptorStep,
-                                        step > 0 ? 1 : keep);
+    for (int i = 0; i < count; ++i) {
+      int step = first + i;
+      uint64_t rows = tile_descriptor(ring_.at(ring_.stage) +
+                                      static_cast<uint32_t>(step / 4) * G::kBlockBytes) +
+                      static_cast<uint64_t>(step % 4) * kDescriptorStep;
+      if constexpr (has_integers(G::kFormat)) {
+        IntegerWgmma<G::kRows>::registers(sums, fragments[step], rows, i > 0 ? 1 : keep);
+      } else {
+        Wgmma<G::kRows>::template registers<0>(sums, fragments[step], rows, i > 0 ? 1 : keep);
+      }
     }
     wgmma_commit();
     wgmma_wait_for(sums);
@@ -180,7 +196,7 @@ class ChunkMultiplier {
   __device__ void load_fragments(const unsigned char* chunk, uint32_t (&fragments)[kSteps][4]) {
     const auto* codes = reinterpret_cast<const uint4*>(chunk) + threadIdx.x;
     constexpr int kSlab = 2048 / sizeof(uint4);
-    if constexpr (!has_nibbles(G::kFormat)) {
+    if constexpr (G::kFormat == Format::kInt8) {
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
         uint4 words = codes[step * kSlab];
@@ -199,7 +215,10 @@ class ChunkMultiplier {
 
   __device__ void unpack(const unsigned char* chunk, int step, uint32_t first, uint32_t second,
                          uint32_t (&fragment)[4]) const {
-    if constexpr (G::kFormat == Format::kMxfp4) {
+    if constexpr (G::kFormat == Format::kFp8) {
+      fragment[0] = unpack_fp8(first), fragment[1] = unpack_fp8(first >> 16);
+      fragment[2] = unpack_fp8(second), fragment[3] = unpack_fp8(second >> 16);
+    } else if constexpr (G::kFormat == Format::kMxfp4) {
       unpack_e2m1(first, fragment[0], fragment[1]);
       unpack_e2m1(second, fragment[2], fragment[3]);
     } else {
@@ -214,19 +233,27 @@ class ChunkMultiplier {
     }
   }
 
+  __device__ static uint32_t unpack_fp8(uint32_t codes) {
+    constexpr uint32_t kTwoTo120 = 0x7b807b80u;
+    uint32_t values;
+    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(values) : "r"(shifted_fp8(codes)), "r"(kTwoTo120));
+    return values;
+  }
+
   // `group`: of those that the chunk has scales of.
-  __device__ void add_group(const unsigned char* stage, int group, const int32_t (&sums)[kValues],
+  __device__ void add_group(const unsigned char* stage, int group, const Sum (&sums)[kValues],
                             float (&y)[kValues]) const {
     const auto* scales =
         reinterpret_cast<const float*>(stage + G::kRowBytes + fragments_.code_bytes()) +
         group * kChunkRows;
-    const auto* steps = reinterpret_cast<const float*>(stage + G::kSteps) + group * G::kRows;
+    const auto* steps = reinterpret_cast<const float*>(stage + G::kRowSteps) + group * G::kRows;
     float scale[2] = {scales[accumulator_row(0)], scales[accumulator_row(2)]};
     if constexpr (G::kFormat == Format::kMxfp4) scale[0] *= 0.5f, scale[1] *= 0.5f;
 #pragma unroll
     for (int i = 0; i < kValues; ++i) {
-      float step = steps[accumulator_column(i)];
-      y[i] = __fmaf_rn(static_cast<float>(sums[i]), step * scale[i / 2 % 2], y[i]);
+      float factor = scale[i / 2 % 2];
+      if constexpr (has_integers(G::kFormat)) factor = steps[accumulator_column(i)] * factor;
+      y[i] = __fmaf_rn(static_cast<float>(sums[i]), factor, y[i]);
     }
   }
 
@@ -237,7 +264,7 @@ class ChunkMultiplier {
 };
 
 template <class G>
-__global__ __launch_bounds__(G::kThreads) void run_integer_gemm(const __grid_constant__ G g) {
+__global__ __launch_bounds__(G::kThreads) void run_fragment_gemm(const __grid_constant__ G g) {
   extern __shared__ __align__(1024) unsigned char bytes[];
   // A stage's weights arrive by themselves.
   if (threadIdx.x == 0) init_ring<G>(shared_address(bytes), 1, G::kGroups);
@@ -252,10 +279,10 @@ __global__ __launch_bounds__(G::kThreads) void run_integer_gemm(const __grid_con
 template <Format F>
 void multiply_fragments(const GemmArgs& args) {
   Queue& queue = queue_of(args.launch.queue);
-  launch_integer_gemm<F>(args, queue.multiprocessors(),
-                         [&]<class G>(const G& kernel, int64_t blocks) {
-                           launch_after_rounding(queue, run_integer_gemm<G>, kernel, blocks, 1);
-                         });
+  launch_fragment_gemm<F>(args, queue.multiprocessors(),
+                          [&]<class G>(const G& kernel, int64_t blocks) {
+                            launch_after_rounding(queue, run_fragment_gemm<G>, kernel, blocks, 1);
+                          });
 }
 
 }  // namespace banyan::cuda::device

@@ -1,6 +1,9 @@
-// Products of integers on tensor cores, with the portable bits: how kernels on a card
-// (device/integer_gemm.cuh) use shared memory, and which one is launched. Sums of a group are
-// exact, so that only the order of groups matters: a thread adds them up in ascending order.
+// Products with quantised weights on tensor cores: how kernels on a card (device/fragment_gemm.cuh)
+// use shared memory, and which one is launched.
+//
+// Integers have the portable bits: sums of a group are exact, and a thread adds groups up in
+// ascending order. So it does with fp8, for which x is rounded to bf16 and wgmma sums a group up
+// from zero (wgmma_arithmetic.h): y = fma(sum, scale, y).
 #pragma once
 
 #include "kernels/cuda/fragments.h"
@@ -9,22 +12,27 @@
 
 namespace banyan::cuda {
 
-// A stage has the rows of x, 128 columns each, then a chunk of weights, then the rows' steps of
-// each group of the chunk.
+// A stage has the rows of x, 128 columns each, then a chunk of weights, then, of integers, the
+// rows' steps of each group of the chunk.
 template <Format F, int Rows>
-struct IntegerGemm {
+struct FragmentGemm {
   static constexpr Format kFormat = F;
   static constexpr int kRows = Rows, kGroups = 1;
   static constexpr int kFeatures = static_cast<int>(kChunkRows);
   static constexpr int kMultipliers = 128, kThreads = kMultipliers + kWarp;
 
+  // Of the columns of a chunk: one for each instruction.
+  static constexpr int kSteps = F == Format::kFp8 ? 8 : 4;
   static constexpr int kChunkGroupsMax = 4;
-  static constexpr uint32_t kRowBytes = kRows * kTileRowBytes;
+  static constexpr uint32_t kBlockBytes = kRows * kTileRowBytes;  // of rows of x, 128 bytes each
+  static constexpr int kBlocks = F == Format::kFp8 ? 2 : 1;
+  static constexpr uint32_t kRowBytes = kBlocks * kBlockBytes;
   static constexpr auto kChunkBytesMax = static_cast<uint32_t>(
       Fragments(F, kChunkColumns, kChunkColumns / kChunkGroupsMax).chunk_bytes());
-  static constexpr uint32_t kSteps = kRowBytes + kChunkBytesMax;
+  static constexpr uint32_t kRowSteps = kRowBytes + kChunkBytesMax;
   static constexpr uint32_t kStageBytes =
-      (kSteps + kChunkGroupsMax * kRows * 4 + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
+      (kRowSteps + kChunkGroupsMax * kRows * 4 + kTileAlignment - 1) / kTileAlignment *
+      kTileAlignment;
   static constexpr int kStages = static_cast<int>(least(8, 96 * 1024 / kStageBytes));
   static constexpr uint32_t kSources = kStages * kStageBytes;  // rows of x
   static constexpr uint32_t kBarriers = kSources + kRows * 4;
@@ -41,16 +49,20 @@ struct IntegerGemm {
   }
 };
 
-// Calls launch(kernel, blocks) with the IntegerGemm for the rows.
+// Calls launch(kernel, blocks) with the FragmentGemm for the rows.
 template <Format F, class Launch>
-void launch_integer_gemm(const GemmArgs& args, int64_t multiprocessors, const Launch& launch) {
+void launch_fragment_gemm(const GemmArgs& args, int64_t multiprocessors, const Launch& launch) {
   auto run = [&]<class G>(G kernel) { launch(kernel, kernel.blocks(multiprocessors)); };
   int64_t rows = likely_rows(args);
-  if (rows <= 8) return run(IntegerGemm<F, 8>{args});
-  if (rows <= 16) return run(IntegerGemm<F, 16>{args});
-  if (rows <= 32) return run(IntegerGemm<F, 32>{args});
-  if (rows <= 64) return run(IntegerGemm<F, 64>{args});
-  run(IntegerGemm<F, 128>{args});
+  if (rows <= 8) return run(FragmentGemm<F, 8>{args});
+  if (rows <= 16) return run(FragmentGemm<F, 16>{args});
+  if (rows <= 32) return run(FragmentGemm<F, 32>{args});
+  if constexpr (F == Format::kFp8) {
+    run(FragmentGemm<F, 64>{args});  // stages are larger
+  } else {
+    if (rows <= 64) return run(FragmentGemm<F, 64>{args});
+    run(FragmentGemm<F, 128>{args});
+  }
 }
 
 // Twice the values of four codes of e2m1, which are the nibbles of `codes`, as bytes.
@@ -93,6 +105,12 @@ BANYAN_HOST_DEVICE constexpr void unpack_nibbles(uint32_t first, uint32_t second
       a[row + 2 * half] = ((codes | kHigh) - zeros[row]) ^ kHigh;  // no byte borrows
     }
   }
+}
+
+// Two codes of fp8 as bf16, which holds them exactly, but 2^-120 of their values.
+BANYAN_HOST_DEVICE constexpr uint32_t shifted_fp8(uint32_t codes) {
+  uint32_t apart = (codes & 0xff) | (codes & 0xff00) << 8;
+  return (apart & 0x00800080u) << 8 | (apart & 0x007f007fu) << 4;
 }
 
 }  // namespace banyan::cuda
