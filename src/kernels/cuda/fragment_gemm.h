@@ -97,9 +97,7 @@ BANYAN_HOST_DEVICE constexpr void unpack_nibbles(uint32_t first, uint32_t second
                                                  const uint32_t (&zeros)[2], uint32_t (&a)[4]) {
   constexpr uint32_t kNibbles = 0x0f0f0f0fu, kHigh = 0x80808080u;
   const uint32_t words[2] = {first, second};
-  BANYAN_UNROLL
   for (int row = 0; row < 2; ++row) {
-    BANYAN_UNROLL
     for (int half = 0; half < 2; ++half) {
       uint32_t codes = words[row] >> (4 * half) & kNibbles;
       a[row + 2 * half] = ((codes | kHigh) - zeros[row]) ^ kHigh;  // no byte borrows

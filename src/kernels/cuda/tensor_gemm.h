@@ -58,6 +58,21 @@ BANYAN_HOST_DEVICE inline int64_t source_row(const GemmArgs& a, int64_t row) {
   return a.x_index != nullptr ? a.x_index[row] : row;
 }
 
+// What a kernel that rounds or quantises rows of x reads and where it writes. Products of the same
+// x that follow each other, such as those of queries, keys and values, share its work.
+struct Operand {
+  const void* rounding = nullptr;  // which kernel
+  const float* x = nullptr;
+  const int32_t *x_index = nullptr, *begins = nullptr;
+  int64_t x_stride = 0, x_rows = 0, segments = 0, segment_stride = 0, k = 0, group = 0;
+  const void* workspace = nullptr;
+  bool operator==(const Operand&) const = default;
+};
+inline Operand operand_of(const void* rounding, const GemmArgs& a) {
+  return {rounding,         a.x, a.x_index, a.weights.begins, a.x_stride, a.x_rows, a.segments,
+          a.segment_stride, a.k, a.group,   a.workspace};
+}
+
 // A thread rounds eight columns.
 struct RoundRows {
   static constexpr int64_t kColumns = 8;

@@ -22,23 +22,29 @@ __global__ __launch_bounds__(kBlockThreads) void run(const __grid_constant__ Ker
 struct Device {
   template <class Kernel>
   static void launch(void* queue, const Kernel& kernel) {
-    queue_of(queue).launches().add(kernel, [](void* to, const void* what) {
+    static constexpr char kName = 0;  // whose address is the kernel's own
+    LaunchList::Issue issue_it = [](void* to, const void* what) {
       issue(queue_of(to), *static_cast<const Kernel*>(what));
-    });
+    };
+    if constexpr (std::is_same_v<Kernel, RoundRows> || std::is_same_v<Kernel, QuantiseRows>) {
+      queue_of(queue).add_rounding(operand_of(&kName, kernel.a), kernel, issue_it);
+    } else {
+      queue_of(queue).add(kernel, issue_it);
+    }
   }
   static void multiply_tiles(const GemmArgs& args) {
-    queue_of(args.launch.queue).launches().add(args, [](void*, const void* what) {
+    queue_of(args.launch.queue).add_product(args, [](void*, const void* what) {
       device::multiply_tiles(*static_cast<const GemmArgs*>(what));
     });
   }
   template <Format F>
   static void multiply_fragments(const GemmArgs& args) {
-    queue_of(args.launch.queue).launches().add(args, [](void*, const void* what) {
+    queue_of(args.launch.queue).add_product(args, [](void*, const void* what) {
       device::multiply_fragments<F>(*static_cast<const GemmArgs*>(what));
     });
   }
   static void attend_tiles(const AttentionArgs& args) {
-    queue_of(args.launch.queue).launches().add(args, [](void* to, const void* what) {
+    queue_of(args.launch.queue).add(args, [](void* to, const void* what) {
       const auto& a = *static_cast<const AttentionArgs*>(what);
       const float* parts = device::attend_tiles(a);
       issue(queue_of(to), MergeParts{a, parts});

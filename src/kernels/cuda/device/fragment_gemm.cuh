@@ -274,6 +274,7 @@ __global__ __launch_bounds__(G::kThreads) void run_fragment_gemm(const __grid_co
   } else {
     ChunkMultiplier<G>(g, bytes).run();
   }
+  wait_for_earlier_kernels();  // see run_tensor_gemm
 }
 
 template <Format F>

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "kernels/cuda/launches.h"
+#include "kernels/cuda/tensor_gemm.h"
 
 namespace banyan::cuda::device {
 
@@ -77,10 +78,25 @@ class Queue {
     wait();
   }
 
-  LaunchList& launches() { return launches_; }
+  // The next launch. Whatever it does, x of the last product may have changed.
+  template <class Kernel>
+  void add(const Kernel& kernel, LaunchList::Issue issue) {
+    operand_ = {};
+    launches_.add(kernel, issue);
+  }
+  // A kernel that writes the operand of a product, unless it is there already.
+  template <class Kernel>
+  void add_rounding(const Operand& operand, const Kernel& kernel, LaunchList::Issue issue) {
+    if (operand == operand_) return;
+    launches_.add(kernel, issue);
+    operand_ = operand;
+  }
+  // A product, which leaves its operand as it is.
+  void add_product(const GemmArgs& args, LaunchList::Issue issue) { launches_.add(args, issue); }
 
   // Puts collected launches on the stream: before anything else goes there.
   void flush() {
+    operand_ = {};
     if (!makes_graphs_ || launches_.size() < kGraphMin) {
       launches_.issue_all(this);
     } else {
@@ -161,6 +177,7 @@ class Queue {
 
   cudaStream_t stream_ = nullptr;
   LaunchList launches_;
+  Operand operand_;  // in the workspace of the last product
   GraphCache<Graph> graphs_;
   bool makes_graphs_ = wants_graphs();
   std::deque<cudaEvent_t> marks_;  // that are not known to be reached

@@ -219,6 +219,7 @@ __global__ __launch_bounds__(G::kThreads) void run_tensor_gemm(const __grid_cons
   } else {
     TileMultiplier<G>(g, bytes).run();
   }
+  wait_for_earlier_kernels();  // also where there was nothing to do: the next kernel asks only this
 }
 
 inline void multiply_tiles(const GemmArgs& args) {
