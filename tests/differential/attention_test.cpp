@@ -196,7 +196,7 @@ class Cache {
 bool rounds(const KernelTable& table, const Shape& shape) {
   std::string_view name = table.name;
   if (name == cuda::emulated::table().name) {
-    bool fits = shape.head_dim == 64 || shape.head_dim == 128;
+    bool fits = shape.head_dim == 64 || shape.head_dim == 128 || shape.head_dim == 256;
     return fits && shape.head_dim == shape.value_dim && shape.dtype == DType::kBF16;
   }
   return (name == "avx512_bf16" || name.ends_with("amx")) && shape.dtype == DType::kBF16 &&

@@ -140,24 +140,25 @@ struct TensorAttention {
   static constexpr int kWidth = Width, kValueWidth = ValueWidth;  // of a head
   static constexpr int kGroups = Groups;
   static constexpr bool kLatent = kValueWidth < kWidth;
+  static constexpr bool kWide = kWidth > 128;  // a block has a multiprocessor to itself
   static constexpr int kOwnValues = kValueWidth / kGroups;           // columns of a warpgroup
   static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
   static constexpr int kMultipliers = kGroups * 128;
   static constexpr int kThreads = kMultipliers + 128;
 
-  static constexpr int kStages = kLatent ? 2 : 8 * 64 / kWidth;  // keys and values in turn
+  static constexpr int kStages = kLatent ? 2 : kWide ? 4 : 8 * 64 / kWidth;  // keys, values in turn
   static constexpr uint32_t kStageBytes = kWidth / 64 * kBlockBytes;
   static constexpr uint32_t kQueries = kStages * kStageBytes;
   static constexpr uint32_t kSources = kQueries + kStageBytes;  // rows of the pools
   static constexpr uint32_t kBarriers = kSources + kKeyTile * 4;
   static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
-  static constexpr int kBlocksPerMultiprocessor = kLatent ? 1 : 2;
+  static constexpr int kBlocksPerMultiprocessor = kWide ? 1 : 2;
   static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
 
   // Of a thread: at the start, then of those that multiply and of those that fetch.
-  static constexpr int kRegisters = kLatent ? 168 : 128;
-  static constexpr int kMultiplyRegisters = kLatent ? 240 : 216;
-  static constexpr int kFetchRegisters = kLatent ? 24 : 40;
+  static constexpr int kRegisters = kWide ? 168 : 128;
+  static constexpr int kMultiplyRegisters = kLatent ? 240 : kWide ? 248 : 216;
+  static constexpr int kFetchRegisters = kWide ? 24 : 40;
   static_assert(kGroups * kMultiplyRegisters + kFetchRegisters <= (kGroups + 1) * kRegisters);
 
   AttentionArgs a;
@@ -173,6 +174,7 @@ void launch_tensor_attention(const AttentionArgs& args, float* parts, int64_t mu
   };
   if (args.head_dim == 64) return run(TensorAttention<64, 64, 1>{args, parts});
   if (args.head_dim == 128) return run(TensorAttention<128, 128, 1>{args, parts});
+  if (args.head_dim == 256) return run(TensorAttention<256, 256, 1>{args, parts});
   run(TensorAttention<kLatentWidth, kLatentRank, 2>{args, parts});
 }
 
