@@ -137,8 +137,10 @@ constexpr TypicalRange find_typical_range(int64_t size, bool all, double wanted,
 constexpr double race_time(uint32_t word) {
   constexpr double kLn2 = 0x1.62e42fefa39efp-1;
   uint64_t odd = 2 * uint64_t{word} + 1;
-  int exponent = static_cast<int>(std::bit_width(odd)) - 1;
-  double x = static_cast<double>(odd) / static_cast<double>(uint64_t{1} << exponent);
+  // f64 holds it exactly. Not by std::bit_width: what nvcc makes of it for a card is 0.
+  auto bits = std::bit_cast<uint64_t>(static_cast<double>(odd));
+  int exponent = static_cast<int>(bits >> 52) - 1023;
+  double x = std::bit_cast<double>((bits & 0xfffffffffffffu) | uint64_t{1023} << 52);
   if (x >= 0x1.6a09e667f3bcdp+0) {
     x *= 0.5;
     ++exponent;
