@@ -2,13 +2,16 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
 #include <new>
+#include <set>
 #include <vector>
 
 #include "base/check.h"
 #include "base/os/memory.h"
 #include "kernels/cuda/emulated/emulated.h"
+#include "kernels/cuda/launches.h"
 #include "kernels/portable/portable.h"
 
 namespace banyan::fenced {
@@ -19,6 +22,7 @@ constexpr size_t kArgsBytes = 320;
 
 struct Call {
   void (*run)(const Call& call) = nullptr;
+  bool is_kernel = false;
   alignas(16) std::byte args[kArgsBytes];
   std::vector<std::byte> bytes;  // data of an upload
 };
@@ -34,7 +38,8 @@ void protect(const Block& block, int protection) {
 
 struct Queue {
   std::vector<Call> calls;
-  uint64_t synchronised = 0;  // times that it had calls to run
+  std::set<cuda::ListKey> lists;  // of kernels between two synchronisations
+  uint64_t synchronised = 0;      // times that it had calls to run
   std::vector<Block> blocks;
 };
 
@@ -49,8 +54,30 @@ Call& push(void* queue, const Args& args, void (*run)(const Call& call)) {
   static_assert(sizeof(Args) <= kArgsBytes && std::is_trivially_copyable_v<Args>);
   Call& call = queue_of(queue).calls.emplace_back();
   call.run = run;
+  std::memset(call.args, 0, sizeof(call.args));
   std::memcpy(call.args, &args, sizeof(Args));
   return call;
+}
+
+template <class Args>
+void push_kernel(const Args& args, void (*run)(const Call& call)) {
+  push(args.launch.queue, args, run).is_kernel = true;
+}
+
+std::atomic<uint64_t> all_lists = 0, repeated_lists = 0;
+
+void count_list(Queue& queue) {
+  cuda::ListKey key;
+  bool has_kernels = false;
+  for (const Call& call : queue.calls) {
+    if (!call.is_kernel) continue;
+    has_kernels = true;
+    key.add(reinterpret_cast<uintptr_t>(call.run));
+    key.add_bytes(call.args, kArgsBytes);
+  }
+  if (!has_kernels) return;
+  ++all_lists;
+  if (!queue.lists.insert(key).second) ++repeated_lists;
 }
 
 template <class Args>
@@ -82,6 +109,7 @@ void download(void* queue, void* to, const void* from, size_t bytes) {
 void synchronise(void* handle) {
   Queue& queue = queue_of(handle);
   if (queue.calls.empty()) return;
+  count_list(queue);
   for (const Block& block : queue.blocks) protect(block, PROT_READ | PROT_WRITE);
   for (const Call& call : queue.calls) call.run(call);
   for (const Block& block : queue.blocks) protect(block, PROT_NONE);
@@ -139,7 +167,7 @@ struct Queued;
 template <Table Of, class Args, void (*KernelTable::*Slot)(const Args&)>
 struct Queued<Of, Slot> {
   static void run(const Args& args) {
-    push(args.launch.queue, args, [](const Call& call) { (Of().*Slot)(args_of<Args>(call)); });
+    push_kernel(args, [](const Call& call) { (Of().*Slot)(args_of<Args>(call)); });
   }
 };
 
@@ -148,12 +176,10 @@ GemmKernel queued_gemm() {
   GemmKernel kernel = Of().*Format;
   if (!kernel.exists()) return kernel;
   kernel.gather = [](const GatherArgs& args) {
-    push(args.launch.queue, args,
-         [](const Call& call) { (Of().*Format).gather(args_of<GatherArgs>(call)); });
+    push_kernel(args, [](const Call& call) { (Of().*Format).gather(args_of<GatherArgs>(call)); });
   };
   kernel.run = [](const GemmArgs& args) {
-    push(args.launch.queue, args,
-         [](const Call& call) { (Of().*Format).run(args_of<GemmArgs>(call)); });
+    push_kernel(args, [](const Call& call) { (Of().*Format).run(args_of<GemmArgs>(call)); });
   };
   return kernel;
 }
@@ -227,6 +253,10 @@ const KernelTable& table() {
 const KernelTable& emulated_cuda() {
   static const KernelTable kTable = fence<cuda::emulated::table>("cuda_emulated");
   return kTable;
+}
+
+Lists lists() {
+  return {all_lists, repeated_lists};
 }
 
 }  // namespace banyan::fenced

@@ -5,6 +5,7 @@
 
 #include "engine/assemble.h"
 #include "engine/schedule/scheduler.h"
+#include "kernels/fenced/fenced.h"
 #include "support/drive.h"
 #include "support/shared.h"
 #include "support/stripes.h"
@@ -44,6 +45,23 @@ TEST(Overlap, LaunchesAllButTheFirstStepAhead) {
   EXPECT_EQ(plain->stats().steps, overlapping->stats().steps) << "the end by length is foreseen";
   EXPECT_EQ(EngineAssembly::overlapped_steps(*plain), 0);
   EXPECT_EQ(EngineAssembly::overlapped_steps(*overlapping), overlapping->stats().steps - 1);
+}
+
+// Step images alternate, so that a step launches what the one before the last did: a card launches
+// it as one graph. Pages come and go meanwhile.
+TEST(Overlap, StepsOfDecodingLaunchTheSameKernelsWithTheSameArguments) {
+  std::unique_ptr<Engine> engine =
+      load_engine({.model_path = source_path("tests/golden/models/qwen3-tied"),
+                   .kernels = "fenced",
+                   .threads = 1,
+                   .page_size_tokens = 4,
+                   .total_tokens_max = 256,
+                   .running_max = 4});
+  fenced::Lists before = fenced::lists();
+  run_alone(*engine, seeded(1, 60));
+  fenced::Lists after = fenced::lists();
+  EXPECT_EQ(after.all - before.all, 60u);
+  EXPECT_GE(after.repeated - before.repeated, 54u);
 }
 
 // The stop token is drawn in a step after which another one is in flight.
