@@ -5,7 +5,7 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/device/outputs.cuh"
+#include "kernels/cuda/device/product.cuh"
 #include "kernels/cuda/device/queue.cuh"
 #include "kernels/cuda/device/ring.cuh"
 #include "kernels/cuda/fragment_gemm.h"
@@ -26,7 +26,7 @@ class ChunkFetcher {
     wait_for_earlier_kernels();
     for_output_tiles(a_, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
                      [&](const OutputTile& tile) {
-                       find_rows(tile);
+                       find_sources<G::kRows>(a_, tile, sources_);
                        for (int64_t chunk = 0; chunk < fragments_.chunks(); ++chunk)
                          fetch(tile, chunk);
                      });
@@ -35,15 +35,6 @@ class ChunkFetcher {
 
  private:
   __device__ static int lane() { return RingFiller<G>::lane(); }
-
-  // Rows past the last one repeat it.
-  __device__ void find_rows(const OutputTile& tile) {
-    __syncwarp();
-    for (int r = lane(); r < G::kRows; r += kWarp) {
-      sources_[r] = static_cast<int>(source_row(a_, tile.row + least(r, tile.row_count - 1)));
-    }
-    __syncwarp();
-  }
 
   __device__ void fetch(const OutputTile& tile, int64_t chunk) {
     filler_.wait_empty();

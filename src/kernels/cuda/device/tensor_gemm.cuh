@@ -9,7 +9,7 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/device/outputs.cuh"
+#include "kernels/cuda/device/product.cuh"
 #include "kernels/cuda/device/queue.cuh"
 #include "kernels/cuda/device/ring.cuh"
 #include "kernels/cuda/tensor_gemm.h"
@@ -44,7 +44,7 @@ class TileFetcher {
     int64_t tiles = quotient(tiles_of(g_.a.k), g_.segments);  // of a segment
     for_block_tiles(g_, [&](const OutputTile& tile, int begin, int end) {
       if (filler_.filled() == 0) begin_with_weights(tile, begin * tiles, end * tiles);
-      find_rows(tile);
+      find_sources<G::kRows>(g_.a, tile, sources_);
       for (int64_t c = begin * tiles; c < end * tiles; ++c) fetch(tile, c);
     });
     filler_.finish();
@@ -60,15 +60,6 @@ class TileFetcher {
       if (lane() == 0) fetch_weights(tile, begin + i, static_cast<uint32_t>(i));
     }
     wait_for_earlier_kernels();
-  }
-
-  // Rows past the last one repeat it.
-  __device__ void find_rows(const OutputTile& tile) {
-    __syncwarp();
-    for (int r = lane(); r < G::kRows; r += kWarp) {
-      sources_[r] = static_cast<int>(source_row(g_.a, tile.row + least(r, tile.row_count - 1)));
-    }
-    __syncwarp();
   }
 
   __device__ void fetch(const OutputTile& tile, int64_t column_tile) {

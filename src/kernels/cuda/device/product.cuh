@@ -1,4 +1,5 @@
-// What kernels of products share: their launch behind the kernel that rounds x, and their outputs.
+// What kernels of products share: their launch behind the kernel that rounds x, the rows that they
+// read, and their outputs.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,6 +8,16 @@
 #include "kernels/cuda/tensor_gemm.h"
 
 namespace banyan::cuda::device {
+
+// By the warp that fetches: the rows of x of a tile of kRows. Rows past the last one repeat it.
+template <int kRows>
+__device__ void find_sources(const GemmArgs& a, const OutputTile& tile, int* sources) {
+  __syncwarp();
+  for (int r = static_cast<int>(threadIdx.x % kWarp); r < kRows; r += kWarp) {
+    sources[r] = static_cast<int>(source_row(a, tile.row + least(r, tile.row_count - 1)));
+  }
+  __syncwarp();
+}
 
 // Output `feature` of the tile's row `row`, if they exist.
 __device__ inline void put_output(const GemmArgs& a, const OutputTile& tile, int64_t row,
