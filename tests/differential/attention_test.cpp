@@ -195,7 +195,7 @@ class Cache {
 // Whether a table multiplies pairs of bf16 over such a pool, with q and weights rounded to them.
 bool rounds(const KernelTable& table, const Shape& shape) {
   std::string_view name = table.name;
-  if (name == cuda::emulated::table().name) {
+  if (name == cuda_table().name) {
     bool fits = shape.head_dim == 64 || shape.head_dim == 128 || shape.head_dim == 256;
     return fits && shape.head_dim == shape.value_dim && shape.dtype == DType::kBF16;
   }

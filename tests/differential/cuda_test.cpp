@@ -14,7 +14,7 @@ namespace {
 
 TEST(Cuda, ProductsHaveThePortableBitsInEveryFormat) {
   Random random(11);
-  const KernelTable& cuda = cuda::emulated::table();
+  const KernelTable& cuda = cuda_table();
   for (const WeightFormat& format : weight_formats()) {
     if (!(cuda.*format.kernel).exists()) continue;  // those of GGUF
     if (rounds_x(cuda, format)) continue;           // the next test
@@ -57,7 +57,7 @@ TEST(Cuda, ProductsOfBf16HaveTheBitsOfTensorCores) {
   for (auto [n, k, segments] : {std::tuple{70, 77, 1}, {3, 64, 1}, {100, 512, 2}, {65, 2048, 8}}) {
     Weights weights(bf16, n, k, k, random);
     std::vector<float> x = random.normals(5 * k), bias = random.normals(n);
-    auto y = multiply(PackedWeights(cuda::emulated::table(), weights), x.data(), k, 5, bias.data());
+    auto y = multiply(PackedWeights(cuda_table(), weights), x.data(), k, 5, bias.data());
     for (int64_t r = 0; r < 5; ++r) {
       for (int64_t j = 0; j < n; ++j) {
         ASSERT_EQ(y[r * n + j],
@@ -75,7 +75,7 @@ TEST(Cuda, ProductsOfFp8HaveTheBitsOfTensorCores) {
        {std::tuple{70, 77, 77}, {3, 64, 32}, {100, 512, 128}, {65, 384, 384}}) {
     Weights weights(fp8, n, k, group, random);
     std::vector<float> x = random.normals(5 * k), bias = random.normals(n);
-    auto y = multiply(PackedWeights(cuda::emulated::table(), weights), x.data(), k, 5, bias.data());
+    auto y = multiply(PackedWeights(cuda_table(), weights), x.data(), k, 5, bias.data());
     for (int64_t r = 0; r < 5; ++r) {
       for (int64_t j = 0; j < n; ++j) {
         float expected = 0;

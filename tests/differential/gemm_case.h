@@ -20,7 +20,7 @@ inline bool multiplies_integers(const WeightFormat& format) {
 // Whether the table rounds x to bf16 before it multiplies.
 inline bool rounds_x(const KernelTable& table, const WeightFormat& format) {
   std::string_view name = table.name;
-  bool tensor_cores = name == cuda::emulated::table().name;
+  bool tensor_cores = name == cuda_table().name;
   bool pairs = tensor_cores || name == "avx512_bf16" || name.ends_with("amx");
   return pairs && (format.name == "bf16" || format.name == "fp8");
 }

@@ -10,10 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/emulated/emulated.h"
 #include "kernels/select.h"
 #include "kernels/state_rows.h"
-#include "support/sanitized.h"
 #include "tensor/float_types.h"
 
 namespace banyan::test {
@@ -25,13 +23,12 @@ inline constexpr DType kPageTypes[] = {DType::kF32, DType::kBF16, DType::kF16, D
 inline constexpr float kEpsilon = 0x1p-23f;  // twice the rounding error of one f32 operation
 
 // Every table that runs here, and the CUDA kernels emulated, unless sanitizers slow these down
-// tenfold; portable is the first.
-inline std::vector<const KernelTable*> tables() {
-  std::vector<const KernelTable*> all;
-  for (const std::string& name : available_kernels()) all.push_back(*select_kernels(name));
-  if (!kSanitized) all.push_back(&cuda::emulated::table());
-  return all;
-}
+// tenfold; portable is the first. With BANYAN_TEST_TABLE=ptx: portable and the CUDA kernels as
+// nvcc compiles them, interpreted (tests/ptx).
+std::vector<const KernelTable*> tables();
+
+// The CUDA kernels on the host: emulated, or interpreted.
+const KernelTable& cuda_table();
 
 class Random {
  public:

@@ -12,6 +12,7 @@ namespace {
 
 // So that a swizzled tile that is aligned in shared memory is so on the host.
 constexpr size_t kAlignment = 1024;
+constexpr const char* kClusterBarrier = "the barrier of the cluster";
 
 }  // namespace
 
@@ -91,11 +92,6 @@ void Block::warp_exited() {
 // What must not be open when the last warp exits.
 void Block::check_end() const {
   if (copies_in_flight > 0) fail("the block exits while a bulk copy into its memory is in flight");
-  for (size_t i = 0; i < warps.size(); ++i) {
-    if (warps[i]->products.digest() != warps[i / 4 * 4]->products.digest()) {
-      fail("warps {} and {} of a warpgroup have begun other products", i, i / 4 * 4);
-    }
-  }
 }
 
 Block& Cluster::owner(Block& own, uint64_t address) const {
@@ -122,8 +118,7 @@ void Cluster::arrive(Warp& warp) {
 
 void Cluster::wait(Warp& warp) {
   if (warp.cluster_phase == 0) fail("it waits for the cluster and has not arrived");
-  warp.waits_for_cluster = phase < warp.cluster_phase;
-  if (warp.waits_for_cluster) warp.block("the barrier of the cluster", true);
+  if (phase < warp.cluster_phase) warp.block(kClusterBarrier, true);
 }
 
 void Cluster::complete_if_all_came() {
@@ -132,7 +127,7 @@ void Cluster::complete_if_all_came() {
   ++phase;
   for (auto& block : blocks) {
     for (auto& warp : block->warps) {
-      if (warp->cluster_phase == phase && warp->waits_for_cluster) warp->release();
+      if (warp->cluster_phase == phase) warp->release_from(kClusterBarrier);
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include "ptx/text.h"
 #include "ptx/warp.h"
+#include "ptx/wild.h"
 
 namespace banyan::ptx {
 namespace {
@@ -73,6 +74,7 @@ void Grid::run_slice(Warp& warp) {
   int count = 1 << chance.below(10);
   int favoured = chance.one_in(16) ? static_cast<int>(chance.below(kLanes)) : -1;
   try {
+    WildAccessReport::set_running(&warp);
     warp.run(count, favoured);
     // Some of what instructions have begun takes effect.
     if (warp.state != Warp::State::kExited) {
@@ -90,6 +92,7 @@ void Grid::run_slice(Warp& warp) {
 }
 
 Ran Grid::run() {
+  WildAccessReport report;
   start_clusters();
   while (!warps_.empty()) {
     Warp* warp = ready_warp();

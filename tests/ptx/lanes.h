@@ -22,7 +22,9 @@ using Bits = Unsigned<sizeof(T)>;  // how a register holds a T
 template <class Body>
 void for_lanes(uint32_t mask, const Body& body) {
   if (mask == kAllLanes) {
-#pragma GCC ivdep
+#ifndef __clang__
+#pragma GCC ivdep  // a lane's result is no other lane's operand
+#endif
     for (int lane = 0; lane < kLanes; ++lane) body(lane);
     return;
   }

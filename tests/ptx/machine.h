@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ptx/journal.h"
 #include "ptx/module.h"
 
 namespace banyan::ptx {
@@ -20,6 +21,7 @@ struct Launch {
   size_t shared_bytes = 0;  // of the dynamic array
   std::vector<std::byte> parameters;
   uint64_t seed = 1;
+  Journal* journal = nullptr;                      // null: writes are not noted
   uint32_t resident_blocks = 4;                    // about: whole clusters, at least one
   uint64_t instructions_max = uint64_t{20} << 30;  // of all warps; more is an error
 };

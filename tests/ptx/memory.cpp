@@ -82,6 +82,7 @@ void run_store(Warp& warp, const Instruction& in) {
   size_t count = in.count - 1u;
   for_lanes(warp.mask, [&](int lane) {
     std::byte* to = warp.memory(in, in.operands[0], sizeof(T) * static_cast<uint32_t>(count), lane);
+    warp.storing(in.space, to, sizeof(T) * count);
     for (size_t i = 0; i < count; ++i) {
       auto value = static_cast<T>(warp.lanes<R>(in.operands[1 + i])[lane]);
       std::memcpy(to + i * sizeof(T), &value, sizeof(T));
@@ -139,6 +140,7 @@ void run_atomic(Warp& warp, const Instruction& in) {
     T old, operand = std::bit_cast<T>(warp.lanes<Bits<T>>(in.operands[2])[lane]);
     std::memcpy(&old, at, sizeof(T));
     T now = Op::of(old, operand);
+    warp.storing(in.space, at, sizeof(T));
     std::memcpy(at, &now, sizeof(T));
     warp.stored(in.space, at, sizeof(T), lane);
     warp.lanes<Bits<T>>(in.operands[0])[lane] = std::bit_cast<Bits<T>>(old);
@@ -170,6 +172,7 @@ void run_compare_and_swap(Warp& warp, const Instruction& in) {
     T old;
     std::memcpy(&old, at, sizeof(T));
     T now = old == warp.lanes<T>(in.operands[2])[lane] ? warp.lanes<T>(in.operands[3])[lane] : old;
+    warp.storing(in.space, at, sizeof(T));
     std::memcpy(at, &now, sizeof(T));
     warp.stored(in.space, at, sizeof(T), lane);
     warp.lanes<T>(in.operands[0])[lane] = old;

@@ -33,6 +33,9 @@ struct Descriptor {
   uint64_t begin, block_stride, group_stride;
 };
 
+constexpr size_t kGroupWarps = 4;
+constexpr const char* kOthers = "a product that other warps have not begun";
+
 bool is_product(const Instruction& in) {
   return in.role == Instruction::Role::kProduct;
 }
@@ -84,18 +87,67 @@ void Products::begin(const Instruction& in) {
   uint64_t b = warp_.uniform(sources[form.a_in_registers ? 4 : 1]);
   items_.push_back({&in, committed_, kAllLanes, false, adds != 0, a, b});
   count(items_.back(), 1);
-  for (uint64_t part : {std::bit_cast<uint64_t>(&in), a, b, uint64_t{adds}}) {
-    digest_ = (digest_ ^ part) * 0x9e3779b97f4a7c15u;
-    digest_ ^= digest_ >> 31;
+  ++begun_;
+  for_warps([](Warp& warp) { warp.release_from(kOthers); });
+}
+
+template <class Body>
+void Products::for_warps(const Body& body) const {
+  auto& warps = warp_.block_of.warps;
+  size_t first = warp_.index / kGroupWarps * kGroupWarps;
+  if (first + kGroupWarps > warps.size()) fail("there are no {} warps of a warpgroup", kGroupWarps);
+  for (size_t i = first; i < first + kGroupWarps; ++i) body(*warps[i]);
+}
+
+bool Products::all_have_begun(uint64_t count) const {
+  bool all = true;
+  for_warps([&](Warp& warp) { all = all && warp.products.begun_ >= count; });
+  return all;
+}
+
+// What differs between the warps of a warpgroup is their rows.
+void Products::check_same(const Item& item) const {
+  for_warps([&](Warp& warp) {
+    for (const Item& other : warp.products.items_) {
+      if (other.is_move) continue;
+      bool same =
+          other.in == item.in && other.a == item.a && other.b == item.b && other.adds == item.adds;
+      if (!same) fail("warps {} and {} of a warpgroup have begun others", warp_.index, warp.index);
+      break;
+    }
+  });
+}
+
+void Products::act_of_all(uint64_t count) {
+  while (done_ < count) {
+    uint64_t next = done_ + 1;
+    for (const Item& item : items_) {
+      if (item.is_move) continue;
+      check_same(item);
+      break;
+    }
+    for_warps([&](Warp& warp) { warp.products.act_until(next); });
   }
 }
 
+void Products::act_until(uint64_t count) {
+  while (done_ < count) act();
+}
+
 void Products::wait(uint64_t left) {
-  while (!items_.empty() && items_.front().group + left < committed_) act();
+  auto is_due = [&](const Item& item) { return item.group + left < committed_; };
+  uint64_t count = done_;
+  for (const Item& item : items_) count += is_due(item) && !item.is_move;
+  if (count > done_ && !all_have_begun(count)) {
+    warp_.block(kOthers, true);
+    return;
+  }
+  act_of_all(count);
+  while (!items_.empty() && is_due(items_.front())) act();  // moves
 }
 
 void Products::pass(Chance& chance) {
-  while (!items_.empty() && chance.one_in(8)) act();
+  while (done_ < begun_ && chance.one_in(8) && all_have_begun(done_ + 1)) act_of_all(done_ + 1);
 }
 
 bool Products::may_run(const Instruction& in) {
@@ -123,6 +175,7 @@ void Products::act() {
   Item item = items_.front();
   items_.pop_front();
   count(item, -1);
+  if (!item.is_move) ++done_;
   try {
     if (item.is_move) move(item);
     if (!item.is_move) multiply(item);

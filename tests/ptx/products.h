@@ -1,5 +1,7 @@
 // The products of wgmma that a warp has begun: its sixteen rows of each. They take effect in order,
-// between their issue and the wait that covers them, and read shared memory only then.
+// between their issue and the wait that covers them, and read shared memory only then. A product is
+// one of the four warps of a warpgroup: it takes effect for all of them at once, after all have
+// begun it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +24,8 @@ class Products {
   // Operands: d, a (a descriptor or four registers), b's descriptor, whether d is added.
   void begin(const Instruction& in);
   void commit() { ++committed_; }
-  // All groups but the last `left` take effect.
+  // All groups but the last `left` take effect. If other warps have not begun them yet, the warp
+  // waits for those and runs the instruction again.
   void wait(uint64_t left);
   // The oldest may take effect.
   void pass(Chance& chance);
@@ -33,8 +36,6 @@ class Products {
   bool may_run(const Instruction& in);
 
   bool empty() const { return items_.empty(); }
-  // The same in all warps of a warpgroup that began the same products.
-  uint64_t digest() const { return digest_; }
 
  private:
   struct Item {
@@ -46,6 +47,14 @@ class Products {
   };
 
   void check_shape(const Instruction& in) const;
+  // Of the warpgroup.
+  template <class Body>
+  void for_warps(const Body& body) const;
+  bool all_have_begun(uint64_t count) const;
+  void act_of_all(uint64_t count);
+  void check_same(const Item& item) const;
+  // Of this warp, until `count` products have taken effect.
+  void act_until(uint64_t count);
   void act();
   void multiply(const Item& item);
   void add_integers(const Item& item, const uint16_t (*a)[kDepth],
@@ -61,7 +70,8 @@ class Products {
   Warp& warp_;
   std::deque<Item> items_;
   std::vector<uint16_t> writes_, reads_;  // by how many items in flight, of each register
-  uint64_t committed_ = 0, digest_ = 0;
+  uint64_t committed_ = 0;                // groups
+  uint64_t begun_ = 0, done_ = 0;         // products
   bool has_fence_ = false;
 };
 

@@ -25,7 +25,6 @@ inline constexpr Type kU32{Kind::kUnsigned, 4};
 inline std::optional<Type> parse_type(std::string_view text) {
   if (text == "pred") return kPredicateType;
   if (text == "bf16") return Type{Kind::kBFloat, 2};
-  if (text == "bf16x2" || text == "f16x2") return kB32;
   if (text.size() < 2) return std::nullopt;
   std::string_view bits = text.substr(1);
   uint32_t bytes = bits == "8" ? 1 : bits == "16" ? 2 : bits == "32" ? 4 : bits == "64" ? 8 : 0;

@@ -15,6 +15,7 @@ Warp::Warp(Block& block, const Entry& entry, uint32_t index, uint32_t lanes)
       index(index),
       live(lanes),
       active_(lanes),
+      journal_(block.grid.launch.journal),
       storage_(entry.register_bytes + kLanes, std::byte{0xff}),
       local_(entry.local_bytes * kLanes, std::byte{0xff}),
       // Registers are read only, and constants never written.
@@ -190,6 +191,16 @@ std::byte* Warp::other_memory(Space space, uint64_t address, uint32_t bytes, int
     return const_cast<std::byte*>(parameters.data()) + address;
   }
   fail("lane {}: {} bytes at {:#x} are outside of its memory", lane, bytes, address);
+}
+
+bool Warp::is_own(const std::byte* at) const {
+  auto within = [at](const std::byte* begin, size_t bytes) {
+    return at >= begin && at < begin + bytes;
+  };
+  return within(local_.data(), local_.size()) ||
+         std::ranges::any_of(block_of.cluster.blocks, [&](const auto& block) {
+           return within(block->shared, block->shared_bytes);
+         });
 }
 
 void Warp::note_store(const std::byte* to, size_t bytes, int lane) {

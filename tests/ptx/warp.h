@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "ptx/block.h"
 #include "ptx/groups.h"
 #include "ptx/instruction.h"
+#include "ptx/journal.h"
 #include "ptx/products.h"
 
 namespace banyan::ptx {
@@ -58,6 +60,9 @@ class Warp {
   void release() {
     if (state == State::kBlocked) state = State::kReady;
   }
+  void release_from(std::string_view why) {
+    if (state == State::kBlocked && blocked_by == why) state = State::kReady;
+  }
   // Lets others run before the next instruction.
   void yield() { yielded_ = true; }
 
@@ -73,6 +78,11 @@ class Warp {
     return memory(in.space, base + static_cast<uint64_t>(address.offset), bytes, lane);
   }
 
+  // Before a store of a lane.
+  void storing(Space space, std::byte* to, size_t bytes) {
+    if (journal_ == nullptr || space > Space::kGlobal) return;
+    if (space == Space::kGlobal || !is_own(to)) journal_->note(to, bytes);
+  }
   // Notes a store of a lane, for what the asynchronous proxy sees of it.
   void stored(Space space, const std::byte* to, size_t bytes, int lane) {
     if (space == Space::kGlobal || space == Space::kLocal) return;
@@ -91,10 +101,9 @@ class Warp {
   uint32_t mask = 0;     // the lanes that run the present instruction
   uint32_t live;         // that have not exited
   State state = State::kReady;
-  const char* blocked_by = "";
+  std::string_view blocked_by;
   int failed_waits = 0;  // in a row: of a warp that polls
   uint64_t steps = 0;
-  bool waits_for_cluster = false;
   Votes outcome;       // of the last barrier that let it pass
   bool votes = false;  // whether it has arrived at a bar.red whose outcome it has not stored
   uint64_t cluster_phase = 0;       // of the barrier of the cluster that it has arrived at; 0: none
@@ -109,6 +118,8 @@ class Warp {
   // Generic addresses below and from here on are no memory of the host (block.h).
   static constexpr uint64_t kHostBegin = 1 << 16, kHostEnd = uint64_t{1} << 48;
 
+  // Whether this is local or shared memory.
+  bool is_own(const std::byte* at) const;
   void note_store(const std::byte* to, size_t bytes, int lane);
   void fill_specials();
   void choose();
@@ -122,6 +133,7 @@ class Warp {
   uint32_t places_[kLanes] = {};      // of lanes that are not active
   int favoured_ = -1;
   bool yielded_ = false;
+  Journal* journal_;
   const Instruction* present_ = nullptr;
   std::vector<std::byte> storage_, local_;
   std::byte *registers_, *constants_;
