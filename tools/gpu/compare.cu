@@ -1,0 +1,246 @@
+// Do the kernels for tensor cores have the bits of their emulation? Products of every format, of a
+// matrix and of experts, and attention of every width, over random numbers.
+//
+//   build/cuda/gpu/gpu_compare
+//
+// Prints a line for each case, and ends with 1 where any bit differs.
+#include "kernels/cuda/device/float_types.cuh"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "card.cuh"
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/emulated/emulated.h"
+
+namespace banyan::gpu {
+namespace {
+
+class Compare {
+ public:
+  Compare()
+      : card_(*cuda::card_table().table),
+        host_(cuda::emulated::table()),
+        queue_(card_.device->open_queue()) {}
+  ~Compare() { card_.device->close_queue(queue_); }
+
+  bool all_same() const { return all_same_; }
+
+  // `count` matrices [n, k]; experts choose rows of x by chance.
+  void product(const char* format, GemmKernel KernelTable::* kernel, int64_t rows, int64_t n,
+               int64_t k, int64_t group, int64_t count) {
+    const GemmKernel& gemm = host_.*kernel;
+    std::vector<std::byte> packed;
+    for (int64_t i = 0; i < count; ++i) append_matrix(gemm, format, n, k, group, packed);
+    std::vector<float> x = normals(rows * k), bias = normals(n);
+    std::vector<int32_t> begins = {0}, index;
+    for (int64_t i = 0; i < count; ++i) {
+      for (uint32_t r = random_() % static_cast<uint32_t>(2 * rows); r > 0; --r) {
+        index.push_back(static_cast<int32_t>(random_() % static_cast<uint32_t>(rows)));
+      }
+      begins.push_back(static_cast<int32_t>(index.size()));
+    }
+    bool experts = count > 1;
+    int64_t y_rows = experts ? static_cast<int64_t>(index.size()) : rows;
+    std::vector<float> y(static_cast<size_t>(y_rows * n));
+    std::vector<std::byte> workspace(gemm.workspace_bytes(rows, 1, k, group) + 64);
+    GemmArgs args = {
+        .x = x.data(),
+        .x_stride = k,
+        .x_rows = rows,
+        .x_index = experts ? index.data() : nullptr,
+        .weights = {.weight = packed.data(),
+                    .weight_stride = static_cast<int64_t>(packed.size()) / count,
+                    .count = count,
+                    .begins = experts ? begins.data() : nullptr},
+        .bias = bias.data(),
+        .y = y.data(),
+        .y_stride = n,
+        .n = n,
+        .k = k,
+        .group = group,
+        .workspace = workspace.data() + 64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64};
+    gemm.run(args);
+    DeviceArray<std::byte> device_packed(packed), device_workspace(workspace.size());
+    DeviceArray<float> device_x(x), device_bias(bias), device_y(y.size());
+    DeviceArray<int32_t> device_begins(begins), device_index(index.empty() ? begins : index);
+    args.launch.queue = queue_;
+    args.x = device_x.data();
+    args.x_index = experts ? device_index.data() : nullptr;
+    args.weights.weight = device_packed.data();
+    args.weights.begins = experts ? device_begins.data() : nullptr;
+    args.bias = device_bias.data();
+    args.y = device_y.data();
+    args.workspace = device_workspace.data();
+    (card_.*kernel).run(args);
+    card_.device->synchronise(queue_);
+    report(std::string(format) + " " + std::to_string(n) + " x " + std::to_string(k) +
+               ", groups of " + std::to_string(group) + ", " + std::to_string(count) +
+               " matrices, " + std::to_string(rows) + " rows",
+           y, device_y.download());
+  }
+
+  // Spans (rows, keys before them). Latents have one head of keys.
+  void attention(int64_t kv_heads, int64_t group, int64_t width, int64_t window,
+                 const std::vector<std::pair<int32_t, int32_t>>& shapes) {
+    constexpr int64_t kPage = 16;
+    bool latent = width > 256;
+    int64_t rank = latent ? 512 : width;
+    std::vector<SpanArgs> spans;
+    std::vector<int32_t> pages;
+    int32_t rows = 0;
+    for (auto [count, past] : shapes) {
+      spans.push_back({rows, count, past, static_cast<int32_t>(pages.size())});
+      rows += count;
+      for (int64_t p = 0; p * kPage < past + count; ++p) {
+        pages.push_back(static_cast<int32_t>(pages.size()));
+      }
+    }
+    auto pool = static_cast<int64_t>(pages.size()) * kPage * kv_heads * width;
+    std::vector<BFloat16> keys = bf16_normals(pool), values = bf16_normals(pool);
+    std::vector<float> q = normals(rows * kv_heads * group * width);
+    std::vector<float> sinks = normals(kv_heads * group);
+    std::vector<float> out(static_cast<size_t>(rows * kv_heads * group * rank));
+    AttentionArgs a = {.q = q.data(),
+                       .q_row_stride = kv_heads * group * width,
+                       .k_pool = keys.data(),
+                       .v_pool = values.data(),
+                       .pool_dtype = DType::kBF16,
+                       .out = out.data(),
+                       .q_heads = kv_heads * group,
+                       .kv_heads = kv_heads,
+                       .head_dim = width,
+                       .value_dim = width,
+                       .page_size = kPage,
+                       .scale = 1 / std::sqrt(static_cast<float>(width)),
+                       .window = window,
+                       .sinks = sinks.data(),
+                       .spans = spans.data(),
+                       .span_count = static_cast<int64_t>(spans.size()),
+                       .page_table = pages.data()};
+    attend(host_, a, latent, rank);
+    DeviceArray<BFloat16> device_keys(keys), device_values(values);
+    DeviceArray<float> device_q(q), device_sinks(sinks), device_out(out.size());
+    DeviceArray<SpanArgs> device_spans(spans);
+    DeviceArray<int32_t> device_pages(pages);
+    a.launch.queue = queue_;
+    a.q = device_q.data();
+    a.k_pool = device_keys.data();
+    a.v_pool = device_values.data();
+    a.sinks = device_sinks.data();
+    a.out = device_out.data();
+    a.spans = device_spans.data();
+    a.page_table = device_pages.data();
+    attend(card_, a, latent, rank);
+    card_.device->synchronise(queue_);
+    report("attention of " + std::to_string(width) + " columns, " + std::to_string(spans.size()) +
+               " spans, window " + std::to_string(window),
+           out, device_out.download());
+  }
+
+ private:
+  static void attend(const KernelTable& table, const AttentionArgs& a, bool latent, int64_t rank) {
+    if (!latent) return table.attention(a);
+    table.latent_attention({.launch = a.launch,
+                            .q = a.q,
+                            .q_row_stride = a.q_row_stride,
+                            .pool = a.k_pool,
+                            .pool_dtype = a.pool_dtype,
+                            .out = a.out,
+                            .heads = a.q_heads,
+                            .width = a.head_dim,
+                            .rank = rank,
+                            .page_size = a.page_size,
+                            .scale = a.scale,
+                            .spans = a.spans,
+                            .span_count = a.span_count,
+                            .page_table = a.page_table});
+  }
+
+  void append_matrix(const GemmKernel& gemm, const std::string& format, int64_t n, int64_t k,
+                     int64_t group, std::vector<std::byte>& packed) {
+    std::vector<BFloat16> elements = bf16_normals(n * k);
+    std::vector<uint8_t> codes(static_cast<size_t>(n * k)),
+        zeros(static_cast<size_t>(n * k / group));
+    std::vector<float> scales(zeros.size());
+    for (uint8_t& code : codes) {
+      code = static_cast<uint8_t>(random_() % (format == "int8" || format == "fp8" ? 256 : 16));
+      if (format == "fp8" && (code & 0x7f) == 0x7f) code = 0;
+    }
+    for (uint8_t& zero : zeros) zero = static_cast<uint8_t>(random_() % 16);
+    for (float& scale : scales) scale = std::exp2(-static_cast<float>(random_() % 8));
+    size_t bytes = gemm.packed_bytes(n, k, group);
+    packed.resize(packed.size() + bytes);
+    gemm.pack(
+        {.source = format == "bf16" ? static_cast<const void*>(elements.data()) : codes.data(),
+         .scales = scales.data(),
+         .zeros = zeros.data(),
+         .packed = packed.data() + packed.size() - bytes,
+         .n = n,
+         .k = k,
+         .group = group,
+         .row_begin = 0,
+         .row_count = n});
+  }
+
+  std::vector<float> normals(int64_t count) {
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& value : values) value = normal_(random_);
+    return values;
+  }
+  std::vector<BFloat16> bf16_normals(int64_t count) {
+    std::vector<BFloat16> values(static_cast<size_t>(count));
+    for (BFloat16& value : values) value = from_float<BFloat16>(normal_(random_));
+    return values;
+  }
+
+  void report(const std::string& what, const std::vector<float>& expected,
+              const std::vector<float>& got) {
+    size_t different = 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      different += std::memcmp(&expected[i], &got[i], sizeof(float)) != 0 ? 1 : 0;
+    }
+    std::printf("%s: %s\n", what.c_str(),
+                different == 0 ? "equal bit for bit"
+                               : (std::to_string(different) + " values DIFFER").c_str());
+    all_same_ = all_same_ && different == 0;
+  }
+
+  const KernelTable &card_, &host_;
+  void* queue_;
+  std::mt19937 random_{1};
+  std::normal_distribution<float> normal_;
+  bool all_same_ = true;
+};
+
+int run_all() {
+  require_hopper();
+  Compare compare;
+  using T = KernelTable;
+  for (int64_t rows : {1, 5, 13, 29, 50, 100, 300}) {
+    compare.product("bf16", &T::gemm_bf16, rows, 200, 1024, 1024, 1);
+    compare.product("bf16", &T::gemm_bf16, rows, 130, 200, 200, 5);
+    compare.product("int8", &T::gemm_int8, rows, 130, 320, 320, 1);
+    compare.product("int4", &T::gemm_int4, rows, 130, 320, 32, 1);
+    compare.product("int4", &T::gemm_int4, rows, 130, 512, 128, 5);
+    compare.product("uint4", &T::gemm_uint4, rows, 130, 512, 64, 1);
+    compare.product("mxfp4", &T::gemm_mxfp4, rows, 130, 320, 32, 1);
+    compare.product("fp8", &T::gemm_fp8, rows, 130, 512, 128, 1);
+  }
+  for (int64_t width : {64, 128, 256}) {
+    for (int64_t window : {0, 700}) {
+      compare.attention(2, 4, width, window, {{1, 1200}, {90, 0}, {3, 510}});
+    }
+  }
+  compare.attention(1, 16, 576, 0, {{1, 1200}, {20, 0}, {3, 510}});
+  return compare.all_same() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace banyan::gpu
+
+int main() {
+  return banyan::gpu::run_all();
+}
