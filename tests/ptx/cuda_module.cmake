@@ -6,8 +6,8 @@ set(BANYAN_HAS_PTX OFF)
 # Of differential_tests.
 set(BANYAN_PTX_TESTS Attention.SharpScores* Attention.NonFinite* Attention.InfiniteScores
   Attention.AScale* PageRead.* PageWrite.* BlockMaxima.* Cuda.* DeltaGates.* StateSpaceGates.*
-  ResolveTokens.* Gemm.IntegerFormats* IndexScores.OfA* Hadamard.* LayerNorm.* Route.* CombineExperts.*
-  SortExperts.* PooledKeys.* RecurrenceKernels.* RecurrenceOfHeads.* LinearAttention.* RmsNorm.*
+  ResolveTokens.* Gemm.IntegerFormats* IndexScores.OfA* Hadamard.* LayerNorm.* Route.*
+  CombineExperts.* SortExperts.* PooledKeys.* RecurrenceKernels.* RecurrenceOfHeads.* LinearAttention.* RmsNorm.*
   SiluMul.* GateMul.* Scale.* Add.* Rope* LogitStats.* CopyRows.* ShortConv.*
   SparseAttention.EveryTable*)
 if(EXISTS ${nvcc} AND NOT BANYAN_SANITIZE)
