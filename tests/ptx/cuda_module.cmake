@@ -6,10 +6,10 @@ set(BANYAN_HAS_PTX OFF)
 # Of differential_tests.
 set(BANYAN_PTX_TESTS Attention.SharpScores* Attention.NonFinite* Attention.InfiniteScores
   Attention.AScale* PageRead.* PageWrite.* BlockMaxima.* Cuda.* DeltaGates.* StateSpaceGates.*
-  ResolveTokens.* Gemm.IntegerFormats* IndexScores.OfA* Hadamard.* LayerNorm.* Route.*
-  CombineExperts.* SortExperts.* PooledKeys.* RecurrenceKernels.* RecurrenceOfHeads.* LinearAttention.* RmsNorm.*
-  SiluMul.* GateMul.* Scale.* Add.* Rope* LogitStats.* CopyRows.* ShortConv.*
-  SparseAttention.EveryTable*)
+  ResolveTokens.* Draw.OfOneCase* Gemm.IntegerFormats* IndexScores.OfA* Hadamard.* LayerNorm.*
+  Route.* CombineExperts.* SortExperts.* PooledKeys.* RecurrenceKernels.* RecurrenceOfHeads.*
+  LinearAttention.* RmsNorm.* SiluMul.* GateMul.* Scale.* Add.* Rope* LogitStats.* CopyRows.*
+  ShortConv.* SparseAttention.EveryTable*)
 if(EXISTS ${nvcc} AND NOT BANYAN_SANITIZE)
   set(BANYAN_HAS_PTX ON)
   set(ptx_file ${CMAKE_CURRENT_BINARY_DIR}/cuda.ptx)
