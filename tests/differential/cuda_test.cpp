@@ -95,5 +95,104 @@ TEST(Cuda, ProductsOfFp8HaveTheBitsOfTensorCores) {
   }
 }
 
+// Every tile of rows that a kernel has, and clusters of blocks.
+TEST(Cuda, ARowHasTheSameBitsInEveryTile) {
+  constexpr int64_t kN = 70, kRows = 300;
+  Random random(14);
+  for (const WeightFormat& format : weight_formats()) {
+    bool plain = format.name == "f32" || format.name == "f16";
+    if (!(cuda_table().*format.kernel).exists() || plain) continue;
+    for (int64_t k : {192, 512}) {
+      Weights weights(format, kN, k, format.quantised ? 64 : k, random);
+      PackedWeights packed(cuda_table(), weights);
+      std::vector<float> x = random.normals(kRows * k);
+      std::vector<float> first = multiply(packed, x.data(), k, 1, nullptr);
+      for (int64_t rows : {12, 29, 50, 100, 300}) {
+        if (rows > 100 && k > 192) continue;  // slow
+        std::vector<float> y = multiply(packed, x.data(), k, rows, nullptr);
+        std::vector<float> row(y.begin(), y.begin() + kN);
+        EXPECT_TRUE(same_bits(row, first)) << format.name << ", " << k << ", " << rows << " rows";
+      }
+    }
+  }
+}
+
+// Queries, keys and values of one sequence in pages of 16.
+struct Attended {
+  Attended(int64_t width, int64_t length, Random& random)
+      : width(width),
+        rank(width > 256 ? 512 : width),
+        q(random.normals(length * kHeads * width)),
+        keys(encode(random.normals(length * width), DType::kBF16)),
+        values(encode(random.normals(length * width), DType::kBF16)) {
+    for (int32_t page = 0; page < length / 16; ++page) pages.push_back(page);
+  }
+
+  // Rows [first, first + count), in one span.
+  std::vector<float> rows(int64_t first, int64_t count) const {
+    SpanArgs span = {.row_count = static_cast<int32_t>(count),
+                     .first_position = static_cast<int32_t>(first)};
+    std::vector<float> out(count * kHeads * rank, NAN);
+    float scale = 1 / std::sqrt(static_cast<float>(width));
+    const float* query = q.data() + first * kHeads * width;
+    if (width > 256) {
+      cuda_table().latent_attention({.q = query,
+                                     .q_row_stride = kHeads * width,
+                                     .pool = keys.data(),
+                                     .pool_dtype = DType::kBF16,
+                                     .out = out.data(),
+                                     .heads = kHeads,
+                                     .width = width,
+                                     .rank = rank,
+                                     .page_size = 16,
+                                     .scale = scale,
+                                     .spans = &span,
+                                     .span_count = 1,
+                                     .page_table = pages.data()});
+      return out;
+    }
+    cuda_table().attention({.q = query,
+                            .q_row_stride = kHeads * width,
+                            .k_pool = keys.data(),
+                            .v_pool = values.data(),
+                            .pool_dtype = DType::kBF16,
+                            .out = out.data(),
+                            .q_heads = kHeads,
+                            .kv_heads = 1,
+                            .head_dim = width,
+                            .value_dim = width,
+                            .page_size = 16,
+                            .scale = scale,
+                            .spans = &span,
+                            .span_count = 1,
+                            .page_table = pages.data()});
+    return out;
+  }
+
+  static constexpr int64_t kHeads = 3;
+  int64_t width, rank;
+  std::vector<float> q;
+  std::vector<char> keys, values;
+  std::vector<int32_t> pages;
+};
+
+// Of the widths that tensor cores have; 592 keys are two parts.
+TEST(Cuda, ARowOfAttentionHasTheSameBitsInEverySpan) {
+  constexpr int64_t kLength = 592, kFirst = 560;
+  Random random(15);
+  for (int64_t width : {64, 128, 256, 576}) {
+    Attended attended(width, kLength, random);
+    std::vector<float> together = attended.rows(kFirst, kLength - kFirst);
+    for (int64_t i : {0, 31}) {
+      std::vector<float> alone = attended.rows(kFirst + i, 1);
+      auto begin = together.begin() + i * std::ssize(alone);
+      EXPECT_TRUE(same_bits(alone, {begin, begin + std::ssize(alone)})) << width << ", row " << i;
+    }
+    std::vector<float> beginning = attended.rows(0, 20), first = attended.rows(0, 1);
+    beginning.resize(first.size());
+    EXPECT_TRUE(same_bits(beginning, first)) << width;
+  }
+}
+
 }  // namespace
 }  // namespace banyan::test::cuda_test
