@@ -116,7 +116,7 @@ class Latents {
 // What a table may round of a product whose keys are stored as `dtype`.
 double tolerance(const KernelTable& table, DType dtype) {
   std::string_view name = table.name;
-  bool pairs = name == "avx512_bf16" || name.ends_with("amx") || name == "emulated cuda";
+  bool pairs = name == "avx512_bf16" || name.ends_with("amx") || name == cuda_table().name;
   return pairs && dtype == DType::kBF16 ? 2e-2 : 2e-5;
 }
 

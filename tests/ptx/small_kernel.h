@@ -45,12 +45,14 @@ inline std::string output(std::string_view name) {
       name);
 }
 
-// The kernel's outputs: one of 32 bits for each thread of a block.
+// The kernel's outputs: one of 32 bits for each thread of a block. As many lie behind them, which
+// kernels may read.
 inline std::vector<uint32_t> run_small(const std::string& text, Launch launch = {.threads = 32}) {
   Module module(text);
-  std::vector<uint32_t> out(launch.threads, 0xdeadbeef);
+  std::vector<uint32_t> out(size_t{2} * launch.threads, 0xdeadbeef);
   launch.parameters = parameter_block(out.data());
   ptx::launch(module, "test", launch);
+  out.resize(launch.threads);
   return out;
 }
 
