@@ -1,6 +1,6 @@
-// How fast the products and the attention of a card are, beside their floors: the bytes that they
-// must read at the bandwidth of gpu_ceilings, and the operations at its rate for bf16. Weights and
-// caches are random normal numbers, and more of them than a cache holds.
+// How fast the products and the attention of a card are, compared with their floors: the bytes that
+// they must read at the bandwidth of gpu_ceilings, and the operations at its rate for bf16. Weights
+// and caches are random normal numbers, and more of them than a cache holds.
 //
 //   build/cuda/gpu/gpu_bench [GB/s] [TFLOP/s]
 //
@@ -177,12 +177,12 @@ int run_all(const Limits& limits) {
       same = false;
     }
   }
-  bench.attention("attention, 1 sequence behind 1,024", 1, 1, 1024);
-  bench.attention("attention, 1 sequence behind 32,768", 1, 1, 32768);
-  bench.attention("attention, 64 sequences behind 1,024", 64, 1, 1024);
-  bench.attention("attention, 256 sequences behind 1,024", 256, 1, 1024);
+  bench.attention("attention, 1 sequence after 1,024", 1, 1, 1024);
+  bench.attention("attention, 1 sequence after 32,768", 1, 1, 32768);
+  bench.attention("attention, 64 sequences after 1,024", 64, 1, 1024);
+  bench.attention("attention, 256 sequences after 1,024", 256, 1, 1024);
   bench.attention("attention, a prompt of 8,192", 1, 8192, 0);
-  bench.attention("attention, 512 rows behind 7,680", 1, 512, 7680);
+  bench.attention("attention, 512 rows after 7,680", 1, 512, 7680);
   return same ? 0 : 1;
 }
 

@@ -1,4 +1,4 @@
-// What kernels of products share: their launch behind the kernel that rounds x, the rows that they
+// What kernels of products share: their launch after the kernel that rounds x, the rows that they
 // read, and their outputs.
 #pragma once
 

@@ -26,15 +26,15 @@ struct Ring {
     if (++stage == K::kStages) stage = 0, parity ^= 1;
   }
   __device__ void wait_full() const { barrier_wait(full(stage), parity); }
-  // The calling warp has read stage `s`. Each says so itself: that its own part of an instruction
-  // is complete says nothing of the other warps' parts.
+  // The calling warp has read stage `s`. Each warp says so itself, since PTX promises a wait for
+  // wgmma to the threads that wait, not to the warpgroup.
   __device__ void release(uint32_t s) const {
     if (threadIdx.x % kWarp == 0) barrier_arrive(empty(s));
   }
 };
 
 // By one thread, before the others use the ring. `extra` of the fetching warp's arrivals fill a
-// stage besides those of its lanes.
+// stage in addition to those of its lanes.
 template <class K>
 __device__ void init_ring(uint32_t shared, int extra, int groups) {
   Ring<K> ring{shared};
