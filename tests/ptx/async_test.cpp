@@ -16,7 +16,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
   return text.replace(at, what.size(), by);
 }
 
-// How many seeds of 30 give the outputs 3 * thread, from inputs behind the outputs.
+// How many seeds of 30 give the outputs 3 * thread, from inputs that follow the outputs.
 int right_runs(const std::string& text, Launch launch = {.threads = 64}) {
   int right = 0;
   Module module(text);

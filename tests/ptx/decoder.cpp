@@ -69,7 +69,7 @@ void Decoder::decode(std::string_view head, const std::vector<Variable>& shared,
     if (variable.bytes > 0) place(variable);
   }
   std::vector<Statement> all = statements(body, line);
-  // Arrays without a length lie behind the others, so these come first.
+  // Arrays without a length come after the others, so these come first.
   for (const Statement& statement : all) {
     if (statement.kind == Statement::kDirective && !statement.text.starts_with(".reg")) {
       directive(statement);

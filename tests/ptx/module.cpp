@@ -8,7 +8,7 @@
 namespace banyan::ptx {
 namespace {
 
-// The place behind the bracket that closes the one at `open`.
+// The place after the bracket that closes the one at `open`.
 size_t closing(std::string_view text, size_t open, char opens, char closes) {
   int depth = 0;
   for (size_t at = open; at < text.size(); ++at) {

@@ -15,7 +15,7 @@ namespace banyan::ptx::products_test {
 namespace {
 
 constexpr uint32_t kRows = 64, kColumns = 24, kDepth = 64;
-constexpr uint32_t kTileBytes = 8192;  // of a; b lies behind it
+constexpr uint32_t kTileBytes = 8192;  // of a; b follows it
 constexpr uint32_t kSharedBytes = kTileBytes + kColumns * kDepth * 2;
 
 // What the kernel has in global memory: both tiles as they lie in shared memory, and the results.
@@ -187,7 +187,7 @@ TEST(PtxProducts, OperandsMustStayUntilTheWait) {
                                "st.shared.u32 [%r3+-512], %r0; "
                                "fence.proxy.async; wgmma.wait_group");
   EXPECT_LT(right_runs(early), 10);
-  // A product is one for the warpgroup: behind the wait no warp needs the operands.
+  // A product is one for the warpgroup: after the wait no warp needs the operands.
   std::string late = replaced(text, "shr.u32 %r6", "st.shared.u32 [%r3+-512], %r0; shr.u32 %r6");
   EXPECT_EQ(right_runs(late), 10);
 }

@@ -45,7 +45,7 @@ inline std::string output(std::string_view name) {
       name);
 }
 
-// The kernel's outputs: one of 32 bits for each thread of a block. As many lie behind them, which
+// The kernel's outputs: one of 32 bits for each thread of a block. As many follow them, which
 // kernels may read.
 inline std::vector<uint32_t> run_small(const std::string& text, Launch launch = {.threads = 32}) {
   Module module(text);

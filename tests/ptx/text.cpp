@@ -18,7 +18,7 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%';
 }
 
-// The end of a label that begins here, behind its colon; 0 if none does.
+// The end of a label that begins here, after its colon; 0 if none does.
 size_t label_end(std::string_view text) {
   size_t end = 0;
   while (end < text.size() && is_word(text[end])) ++end;

@@ -129,7 +129,7 @@ class Warp {
 
   uint32_t active_;                   // lanes that stand at pc
   uint32_t parked_ = 0;               // lanes that wait for others to come to their instruction
-  uint32_t next_other_ = UINT32_MAX;  // the next place of other lanes behind pc: there they join
+  uint32_t next_other_ = UINT32_MAX;  // the next place of other lanes after pc: there they join
   uint32_t places_[kLanes] = {};      // of lanes that are not active
   int favoured_ = -1;
   bool yielded_ = false;

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,9 +27,6 @@ constexpr std::array kAlways = std::to_array<Explained>({
     {"--enable-prefix-caching,--cache-prompt", "prefixes are cached unless --disable-radix-cache"},
     {"--enable-deterministic-inference", "results never depend on the batch"},
     {"--skip-server-warmup,--no-warmup", "there is no warm-up"},
-    {"--enforce-eager,--disable-cuda-graph",
-     "launches become graphs as they repeat; the environment's BANYAN_CUDA_GRAPHS=0 turns that "
-     "off"},
     {"--jinja", "chat templates are always Jinja"},
     {"--constrained-json-disable-any-whitespace",
      "constrained JSON is compact unless --json-flexible-whitespace"},
@@ -105,6 +103,11 @@ constexpr std::array kShortNames = std::to_array<std::pair<std::string_view, con
 }  // namespace
 
 void add_peer_options(CLI::App& app) {
+  app.add_flag_callback(
+         "--enforce-eager,--disable-cuda-graph",
+         // Which queues of a card read when they open.
+         [] { ::setenv("BANYAN_CUDA_GRAPHS", "0", /*overwrite=*/1); }, "")
+      ->group("");
   for (const Explained& option : kAlways) {
     app.add_flag_callback(
            option.names,

@@ -13,6 +13,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <type_traits>
 #include <vector>
 
@@ -98,7 +99,7 @@ class GraphCache {
       return {true, graph->second.graph.get()};
     }
     if (seen_.size() >= kSeenMax) seen_.clear();
-    return {!seen_.emplace(key, true).second, nullptr};
+    return {!seen_.insert(key).second, nullptr};
   }
 
   // Drops the graph that has not been used for longest if there are too many.
@@ -126,7 +127,7 @@ class GraphCache {
   };
   std::map<ListKey, Kept> graphs_;
   std::list<ListKey> recent_;  // most recent first
-  std::map<ListKey, bool> seen_;
+  std::set<ListKey> seen_;
 };
 
 }  // namespace banyan::cuda

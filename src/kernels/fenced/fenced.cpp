@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstring>
 #include <new>
-#include <set>
 #include <vector>
 
 #include "base/check.h"
@@ -38,8 +37,8 @@ void protect(const Block& block, int protection) {
 
 struct Queue {
   std::vector<Call> calls;
-  std::set<cuda::ListKey> lists;  // of kernels between two synchronisations
-  uint64_t synchronised = 0;      // times that it had calls to run
+  cuda::GraphCache<int> lists;  // of kernels between two synchronisations; keeps no graphs
+  uint64_t synchronised = 0;    // times that it had calls to run
   std::vector<Block> blocks;
 };
 
@@ -77,7 +76,7 @@ void count_list(Queue& queue) {
   }
   if (!has_kernels) return;
   ++all_lists;
-  if (!queue.lists.insert(key).second) ++repeated_lists;
+  if (queue.lists.find(key).seen) ++repeated_lists;
 }
 
 template <class Args>
