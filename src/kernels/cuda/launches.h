@@ -14,8 +14,9 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <type_traits>
 #include <vector>
+
+#include "base/padding.h"
 
 namespace banyan::cuda {
 
@@ -48,10 +49,10 @@ class LaunchList {
 
   template <class Kernel>
   void add(const Kernel& kernel, Issue issue) {
-    static_assert(std::is_trivially_copyable_v<Kernel> && alignof(Kernel) <= kAlignment);
+    static_assert(alignof(Kernel) <= kAlignment);
     size_t at = (bytes_.size() + kAlignment - 1) / kAlignment * kAlignment;
     bytes_.resize(at + sizeof(Kernel));
-    std::memcpy(bytes_.data() + at, &kernel, sizeof(Kernel));
+    copy_without_padding(bytes_.data() + at, kernel);
     launches_.push_back({issue, at, sizeof(Kernel)});
   }
   size_t size() const { return launches_.size(); }

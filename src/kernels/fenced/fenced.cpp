@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/os/memory.h"
+#include "base/padding.h"
 #include "kernels/cuda/emulated/emulated.h"
 #include "kernels/cuda/launches.h"
 #include "kernels/portable/portable.h"
@@ -50,11 +51,11 @@ Queue& queue_of(void* queue) {
 // Enqueues `run` with a copy of `args`.
 template <class Args>
 Call& push(void* queue, const Args& args, void (*run)(const Call& call)) {
-  static_assert(sizeof(Args) <= kArgsBytes && std::is_trivially_copyable_v<Args>);
+  static_assert(sizeof(Args) <= kArgsBytes);
   Call& call = queue_of(queue).calls.emplace_back();
   call.run = run;
   std::memset(call.args, 0, sizeof(call.args));
-  std::memcpy(call.args, &args, sizeof(Args));
+  copy_without_padding(call.args, args);
   return call;
 }
 

@@ -1,7 +1,9 @@
 // Launches that repeat, and their graphs.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -62,6 +64,22 @@ TEST(Launches, AListIsItsFunctionsAndArgumentsInOrder) {
   shift(shifts, 0);
   add(adds, 0);
   EXPECT_NE(shifts.key(), adds.key());
+}
+
+// Bytes between members have any value: a list that repeats would never be seen to.
+TEST(Launches, PaddingIsNoArgument) {
+  if (!BANYAN_CLEARS_PADDING) GTEST_SKIP() << "this compiler cannot clear padding";
+  auto key = [](int padding) {
+    alignas(Shift) std::byte bytes[sizeof(Shift)];
+    std::memset(bytes, padding, sizeof bytes);
+    Shift* kernel = new (bytes) Shift;
+    kernel->by = 1;
+    kernel->flag = 'x';
+    LaunchList list;
+    list.add(*kernel, [](void*, const void*) {});
+    return list.key();
+  };
+  EXPECT_EQ(key(0), key(0xAB));
 }
 
 TEST(Launches, AGraphIsMadeOfWhatHasComeBefore) {
