@@ -159,23 +159,79 @@ template <class F, int R, int N>
   }
 }
 
+// Adds `F::kWordLines` lines from `first` on: their products fit words.
 template <class F, int R, int N>
-[[gnu::noinline]] void multiply(Tile<F, R, N>& t, const GemmShape& s) {
+[[gnu::always_inline]] inline void multiply_words(const GroupLines<F, R, N>& lines, int first,
+                                                  typename F::Sum (&words)[R][N][F::kVectors]) {
   using V = typename F::V;
+#pragma GCC unroll 4
+  for (int l = first; l < first + F::kWordLines; ++l) {
+    typename F::Line weights[N][F::kVectors];
+    lines.load(l, weights);
+#pragma GCC unroll 2
+    for (int p = 0; p < F::kParts; ++p) {
+      lines.multiply_part(weights, l, p, [&](int r, int n, int v, auto weight, auto x) {
+        auto products = V::word_products(weight, x);
+        bool is_first = l == first && p == 0;
+        words[r][n][v] = V::in_order(is_first ? products : V::add_words(words[r][n][v], products));
+      });
+    }
+  }
+}
+
+// Lines of a group of 32 nibbles.
+constexpr int kShortGroupLines = 4;
+
+// Groups of 32 in words. These end so often that their ends cost as much as their products: here
+// all of a group is unrolled, and its sums have no registers of their own.
+template <class F, int R, int N>
+[[gnu::noinline]] void multiply_short_groups(Tile<F, R, N>& t, const GemmShape& shape) {
+  using V = typename F::V;
+  constexpr bool kInHalves = 2 * F::kWordLines == kShortGroupLines;
+  static_assert(kInHalves || F::kWordLines == kShortGroupLines);
+  const GemmShape s = shape;  // which no store can change
+  typename V::F totals[R][N][F::kVectors];
+  BANYAN_FOR_EACH_SUM totals[r][n][v] = V::set(0);
+  for (int64_t g = 0; g < s.groups; ++g) {
+    if (F::kUnitGroups > 0 && place_in_unit<F>(g) == 0) fetch_headers<F, R, N>(t, s, g);
+    GroupLines<F, R, N> lines(t, s, g);
+    typename F::Sum words[R][N][F::kVectors], half[R][N][F::kVectors];
+    multiply_words<F, R, N>(lines, 0, words);
+    if constexpr (kInHalves) {
+      BANYAN_FOR_EACH_SUM half[r][n][v] = V::add_word_pairs(V::set_dword(0), words[r][n][v]);
+      multiply_words<F, R, N>(lines, F::kWordLines, words);
+    }
+    typename V::F scales[N][F::kVectors];
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 2
+      for (int v = 0; v < F::kVectors; ++v) scales[n][v] = F::scale(t.block[n], s, g, v);
+    }
+    BANYAN_FOR_EACH_SUM {
+      auto sum = V::add_word_pairs(F::start(t.x[r], t.block[n], s, g, v), words[r][n][v]);
+      if constexpr (kInHalves) sum = V::add_dwords(sum, half[r][n][v]);
+      auto factor = V::mul(F::step(t.x[r], s, g), scales[n][v]);
+      totals[r][n][v] = V::fma(F::to_float(sum), factor, totals[r][n][v]);
+    }
+  }
+  BANYAN_FOR_EACH_SUM V::store(t.y[r][n] + v * V::kLanes, totals[r][n][v]);
+}
+
+template <class F, int R, int N>
+[[gnu::noinline]] void multiply(Tile<F, R, N>& t, const GemmShape& shape) {
+  using V = typename F::V;
+  if constexpr (F::kWordLines > 0) {
+    if (shape.group_lines == kShortGroupLines) return multiply_short_groups<F, R, N>(t, shape);
+  }
+  const GemmShape s = shape;  // which no store can change
   typename F::Sum sums[R][N][F::kVectors];
   if constexpr (!F::kScaled) {
     BANYAN_FOR_EACH_SUM sums[r][n][v] = F::zero();
     add_lines<F, R, N>(t, s, 0, sums);
     BANYAN_FOR_EACH_SUM V::store(t.y[r][n] + v * V::kLanes, sums[r][n][v]);
   } else {
-    // Short groups end often, so their totals stay in registers too if both fit.
-    constexpr bool kInRegisters = 2 * R * N * F::kVectors <= V::kRegisters * 3 / 4;
     typename V::F totals[R][N][F::kVectors];
-    if constexpr (kInRegisters) {
-      BANYAN_FOR_EACH_SUM totals[r][n][v] = V::set(0);
-    } else {
-      std::memset(t.y, 0, sizeof(t.y));
-    }
+    BANYAN_FOR_EACH_SUM totals[r][n][v] = V::set(0);
     for (int64_t g = 0; g < s.groups; ++g) {
       if (F::kUnitGroups > 0 && place_in_unit<F>(g) == 0) fetch_headers<F, R, N>(t, s, g);
       BANYAN_FOR_EACH_SUM sums[r][n][v] = F::start(t.x[r], t.block[n], s, g, v);
@@ -188,18 +244,10 @@ template <class F, int R, int N>
       }
       BANYAN_FOR_EACH_SUM {
         auto factor = V::mul(F::step(t.x[r], s, g), scales[n][v]);
-        auto sum = F::to_float(sums[r][n][v]);
-        if constexpr (kInRegisters) {
-          totals[r][n][v] = V::fma(sum, factor, totals[r][n][v]);
-        } else {
-          float* y = t.y[r][n] + v * V::kLanes;
-          V::store(y, V::fma(sum, factor, V::load(y)));
-        }
+        totals[r][n][v] = V::fma(F::to_float(sums[r][n][v]), factor, totals[r][n][v]);
       }
     }
-    if constexpr (kInRegisters) {
-      BANYAN_FOR_EACH_SUM V::store(t.y[r][n] + v * V::kLanes, totals[r][n][v]);
-    }
+    BANYAN_FOR_EACH_SUM V::store(t.y[r][n] + v * V::kLanes, totals[r][n][v]);
   }
 }
 

@@ -34,6 +34,7 @@ struct BlockWeights : IntegerOperands<Vec> {
   static constexpr int kTileRows = V::kGemmRowsOfNibbles;
   static constexpr int kParts = static_cast<int>(kBlockStep) / Form.part;  // of 32 columns
   static constexpr int kOperands = Form.part / 4;                          // of a part
+  static constexpr int64_t kLines = Form.bits;                             // of a group
   static constexpr int64_t kUnitGroups = kLevelledGroup / kBlockStep;
   static constexpr int kOffset = Form.table ? -kIq4Values[0] : Form.zero;
   // Whether the products of two columns of the operands fit 16-bit words. False for iq4's table,
@@ -56,7 +57,7 @@ struct BlockWeights : IntegerOperands<Vec> {
                                                                     : kMinLevelsAt;
 
   static GemmShape shape(int64_t k) {
-    GemmShape s = {.k = k, .group = kBlockStep, .groups = k / kBlockStep, .group_lines = Form.bits};
+    GemmShape s = {.k = k, .group = kBlockStep, .groups = k / kBlockStep, .group_lines = kLines};
     s.header_bytes = whole_lines(kHeaderBytes);
     s.unit_bytes = s.header_bytes + kUnitGroups * s.group_lines * kLineBytes;
     int64_t units = (s.groups + kUnitGroups - 1) / kUnitGroups;
@@ -231,15 +232,17 @@ struct BlockWeights : IntegerOperands<Vec> {
   }
 };
 
-// Adds the products of a part of 32 columns, whose lines are at `line`, to the sums in registers;
-// all loops are unrolled.
-template <class F, int R, int N>
-[[gnu::always_inline]] inline void add_part(const std::byte* const (&line)[N],
+// The sums of a part of 32 columns, whose lines are at `line`: start(r) and the products; all loops
+// are unrolled.
+template <class F, int R, int N, class Start>
+[[gnu::always_inline]] inline void sum_part(const std::byte* const (&line)[N],
                                             const std::byte* const (&x)[R], int part,
+                                            const Start& start,
                                             typename F::I (&sums)[R][N][F::kVectors]) {
   using V = typename F::V;
   constexpr bool kInWords = F::kWordAdds > 0 && V::kAddsWords;
   typename V::I words[R][N][F::kVectors];
+  if constexpr (!kInWords) BANYAN_FOR_EACH_SUM sums[r][n][v] = start(r);
 #pragma GCC unroll 4
   for (int q = 0; q < F::kOperands; q += 2) {
     int p = part * F::kOperands + q;
@@ -269,7 +272,7 @@ template <class F, int R, int N>
             if (q % F::kWordAdds != 0) both = V::add_words(both, words[r][n][v]);
             both = V::in_order(both);
             if ((q + 2) % F::kWordAdds == 0) {
-              sum = V::add_word_pairs(sum, both);
+              sum = V::add_word_pairs(q + 2 == F::kWordAdds ? start(r) : sum, both);
             } else {
               words[r][n][v] = both;
             }
@@ -280,9 +283,9 @@ template <class F, int R, int N>
   }
 }
 
-// Adds a part's sums, scaled, to the totals: in y or, if they fit, in registers.
-template <class F, int R, int N, bool InRegisters>
-[[gnu::always_inline]] inline void add_scaled(Tile<F, R, N>& t, const GemmShape& s, int64_t g,
+// Adds a part's sums, scaled, to the totals.
+template <class F, int R, int N>
+[[gnu::always_inline]] inline void add_scaled(const Tile<F, R, N>& t, const GemmShape& s, int64_t g,
                                               int part,
                                               const typename F::I (&sums)[R][N][F::kVectors],
                                               typename F::V::F (&totals)[R][N][F::kVectors]) {
@@ -298,16 +301,10 @@ template <class F, int R, int N, bool InRegisters>
       if constexpr (F::kMins) min = F::min(header, of_unit, v);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        float* y = t.y[r][n] + v * V::kLanes;
-        auto total = InRegisters ? totals[r][n][v] : V::load(y);
+        auto& total = totals[r][n][v];
         auto factor = V::mul(F::step(t.x[r], s, g), scale);
         total = V::fma(V::to_float(sums[r][n][v]), factor, total);
         if constexpr (F::kMins) total = V::fma(F::code_sum(t.x[r], s, of_row), min, total);
-        if constexpr (InRegisters) {
-          totals[r][n][v] = total;
-        } else {
-          V::store(y, total);
-        }
       }
     }
   }
@@ -315,15 +312,11 @@ template <class F, int R, int N, bool InRegisters>
 
 template <class F, int R, int N>
   requires F::kPlanes
-[[gnu::noinline]] void multiply(Tile<F, R, N>& t, const GemmShape& s) {
+[[gnu::noinline]] void multiply(Tile<F, R, N>& t, const GemmShape& shape) {
   using V = typename F::V;
-  constexpr bool kInRegisters = 2 * R * N * F::kVectors <= V::kRegisters * 3 / 4;
+  const GemmShape s = shape;  // which no store can change
   typename V::F totals[R][N][F::kVectors];
-  if constexpr (kInRegisters) {
-    BANYAN_FOR_EACH_SUM totals[r][n][v] = V::set(0);
-  } else {
-    std::memset(t.y, 0, sizeof(t.y));
-  }
+  BANYAN_FOR_EACH_SUM totals[r][n][v] = V::set(0);
   for (int64_t g = 0; g < s.groups; ++g) {
     if (g % F::kUnitGroups == 0) fetch_headers<F, R, N>(t, s, g);
     const std::byte* line[N];
@@ -333,22 +326,21 @@ template <class F, int R, int N>
 #pragma GCC unroll 8
     for (int n = 0; n < N; ++n) {
       line[n] = t.block[n] + lines_at<F>(s, g);
-      int64_t ahead = t.ahead + g * s.group_lines * (t.ahead_bytes - kLineBytes);
-      for (int64_t l = 0; l < s.group_lines; ++l) {
+      int64_t ahead = t.ahead + g * F::kLines * (t.ahead_bytes - kLineBytes);
+#pragma GCC unroll 8
+      for (int64_t l = 0; l < F::kLines; ++l) {
         __builtin_prefetch(line[n] + ahead + l * t.ahead_bytes, 0, kPrefetchLevel);
       }
     }
 #pragma GCC unroll 2
     for (int part = 0; part < F::kParts; ++part) {
       typename V::I sums[R][N][F::kVectors];
-      BANYAN_FOR_EACH_SUM sums[r][n][v] = F::start(t.x[r], s, g * F::kParts + part);
-      add_part<F, R, N>(line, x, part, sums);
-      add_scaled<F, R, N, kInRegisters>(t, s, g, part, sums, totals);
+      auto start = [&](int r) { return F::start(t.x[r], s, g * F::kParts + part); };
+      sum_part<F, R, N>(line, x, part, start, sums);
+      add_scaled<F, R, N>(t, s, g, part, sums, totals);
     }
   }
-  if constexpr (kInRegisters) {
-    BANYAN_FOR_EACH_SUM V::store(t.y[r][n] + v * V::kLanes, totals[r][n][v]);
-  }
+  BANYAN_FOR_EACH_SUM V::store(t.y[r][n] + v * V::kLanes, totals[r][n][v]);
 }
 
 // As gemm_pack().
