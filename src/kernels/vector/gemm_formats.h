@@ -385,14 +385,18 @@ struct IntegerOperands {
     }
     auto inverse = V::set(top >= kQuantisedMin ? 127.0f / top : 0.0f);
     step = top >= kQuantisedMin ? top / 127.0f : 0.0f;
-    int32_t sum = 0;
-    for (int64_t c = 0; c < group; c += V::kLanes) {
-      int8_t some[V::kLanes];
-      int64_t count = group - c < V::kLanes ? group - c : V::kLanes;
-      sum += V::store_bytes(some, V::mul(load_up_to<V>(x + c, count), inverse));
-      std::memcpy(codes + c, some, count);
+    auto sums = V::set_dword(0);
+    int64_t whole = group / V::kLanes * V::kLanes;
+    for (int64_t c = 0; c < whole; c += V::kLanes) {
+      sums = V::add_dwords(sums, V::store_bytes(codes + c, V::mul(V::load(x + c), inverse)));
     }
-    return sum;
+    if (whole < group) {
+      int8_t some[V::kLanes];
+      auto last = V::mul(V::load_first(x + whole, group - whole), inverse);
+      sums = V::add_dwords(sums, V::store_bytes(some, last));
+      std::memcpy(codes + whole, some, group - whole);
+    }
+    return V::sum_dwords(sums);
   }
 };
 
@@ -447,7 +451,10 @@ struct Int8WordWeights : Int8Weights<V> {
  private:
   // The codes may fill the second half of the words.
   static void widen(const int8_t* codes, int64_t count, std::byte* words) {
-    for (int64_t c = 0; c < count; c += 4) {
+    constexpr int64_t kAtOnce = 16;
+    int64_t whole = count / kAtOnce * kAtOnce;
+    for (int64_t c = 0; c < whole; c += kAtOnce) V::spread_codes(codes + c, words + 2 * c);
+    for (int64_t c = whole; c < count; c += 4) {
       int8_t four[4] = {};
       std::memcpy(four, codes + c, count - c < 4 ? count - c : 4);
       int16_t wide[4] = {four[0], four[2], four[1], four[3]};

@@ -65,11 +65,11 @@ double multiply_bytes(int64_t rounds) {
 template <class V, bool kAsks>
 [[gnu::always_inline]] static inline void read_streams(const std::byte* data, size_t bytes,
                                                        size_t ahead) {
-  constexpr size_t kStreams = 2, kLine = 64;
+  constexpr size_t kStreams = 4, kLine = 64;
   constexpr int kRegisters = static_cast<int>(kLine / sizeof(typename V::I));
   size_t stride = bytes / kStreams;
   for (size_t i = 0; i < stride; i += kLine) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (size_t s = 0; s < kStreams; ++s) {
       const std::byte* line = data + s * stride + i;
       if constexpr (kAsks) __builtin_prefetch(line + ahead);

@@ -21,7 +21,8 @@ struct Avx2 {
   // 5 x 2 sums, 2 weights, an activation, and temporaries for unpacking.
   static constexpr int kGemmRows = 5, kGemmRowsOfFp8 = 4;
   static constexpr int kGemmRowsOfBytes = 4, kGemmRowsOfNibbles = 4;
-  static constexpr int kGemmBlocks = 1, kGemmStreams = 2, kGemmStreamsOfFp8 = 2;
+  // Zen 3 reads four streams a third faster than two.
+  static constexpr int kGemmBlocks = 1, kGemmStreams = 4, kGemmStreamsOfFp8 = 2;
   static constexpr int kRegisters = 16;
 
   static F set(float x) { return _mm256_set1_ps(x); }
@@ -136,15 +137,23 @@ struct Avx2 {
   }
   static I multiply_dwords(I a, I b) { return _mm256_mullo_epi32(a, b); }
   static F to_float(I a) { return _mm256_cvtepi32_ps(a); }
-  static int32_t store_bytes(int8_t* p, F x) {
+  static I store_bytes(int8_t* p, F x) {
     I integers = _mm256_cvtps_epi32(x);
     I words = _mm256_packs_epi32(integers, integers);  // 0..3 0..3 | 4..7 4..7
     I bytes = _mm256_packs_epi16(words, words);
     I joined = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4));
     std::memcpy(p, &joined, 8);
-    I pairs = _mm256_hadd_epi32(integers, integers);
+    return integers;
+  }
+  static int32_t sum_dwords(I a) {
+    I pairs = _mm256_hadd_epi32(a, a);
     I fours = _mm256_hadd_epi32(pairs, pairs);
     return _mm256_extract_epi32(fours, 0) + _mm256_extract_epi32(fours, 4);
+  }
+  static void spread_codes(const int8_t* codes, std::byte* words) {
+    I wide = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));
+    wide = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(wide, 0xd8), 0xd8);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), wide);
   }
   static F power_from_bits(I exponents) {
     I bits = _mm256_slli_epi32(exponents, 23);

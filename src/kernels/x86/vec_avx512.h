@@ -168,11 +168,18 @@ struct Avx512 {
   }
   static I multiply_dwords(I a, I b) { return _mm512_mullo_epi32(a, b); }
   static F to_float(I a) { return _mm512_cvtepi32_ps(a); }
-  // Stores the nearest integers (ties to even) as bytes and returns their sum. |x| < 128.
-  static int32_t store_bytes(int8_t* p, F x) {
+  // Stores the nearest integers (ties to even) as bytes and returns them. |x| < 128.
+  static I store_bytes(int8_t* p, F x) {
     I integers = _mm512_cvtps_epi32(x);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(integers));
-    return _mm512_reduce_add_epi32(integers);
+    return integers;
+  }
+  static int32_t sum_dwords(I a) { return _mm512_reduce_add_epi32(a); }
+  // Widens sixteen codes to words, of each four in the order 0, 2, 1, 3.
+  static void spread_codes(const int8_t* codes, std::byte* words) {
+    __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));
+    wide = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(wide, 0xd8), 0xd8);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words), wide);
   }
   // 2^(e - 127) for exponents e in [0, 254].
   static F power_from_bits(I exponents) {
