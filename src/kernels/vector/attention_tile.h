@@ -41,7 +41,7 @@ struct Columns<V, BFloat16> {
   }
   template <int Phase>
   static typename V::F load(const BFloat16* unit) {
-    return widen<Phase>(V::load_line(reinterpret_cast<const std::byte*>(unit), 0));
+    return widen<Phase>(forgotten<V>(V::load_line(reinterpret_cast<const std::byte*>(unit), 0)));
   }
   template <int Phase>
   static typename V::F load_first(const BFloat16* unit, int64_t n) {
@@ -133,17 +133,34 @@ struct ScoreSums {
   [[gnu::always_inline]] inline void add(const float* q, int64_t width, const S* const* k,
                                          int64_t c, int64_t left) {
     using C = Columns<V, S>;
-    typename V::F key[kTileKeys];
+    auto load_key = [&](int j) __attribute__((always_inline)) {
+      return left < C::kUnit ? C::template load_first<Phase>(k[j] + c, left)
+                             : C::template load<Phase>(k[j] + c);
+    };
+    auto load_query = [&](int r) __attribute__((always_inline)) {
+      return V::load(q + r * width + c + Phase * V::kLanes);
+    };
+    // The shorter side of the tile stays in registers.
+    if constexpr (R < kTileKeys) {
+      typename V::F query[R];
 #pragma GCC unroll 4
-    for (int j = 0; j < kTileKeys; ++j) {
-      key[j] = left < C::kUnit ? C::template load_first<Phase>(k[j] + c, left)
-                               : C::template load<Phase>(k[j] + c);
-    }
+      for (int r = 0; r < R; ++r) query[r] = load_query(r);
+#pragma GCC unroll 4
+      for (int j = 0; j < kTileKeys; ++j) {
+        auto key = forgotten<V>(load_key(j));
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) acc[r][j] = V::fma(query[r], key, acc[r][j]);
+      }
+    } else {
+      typename V::F key[kTileKeys];
+#pragma GCC unroll 4
+      for (int j = 0; j < kTileKeys; ++j) key[j] = load_key(j);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      auto query = V::load(q + r * width + c + Phase * V::kLanes);
+      for (int r = 0; r < R; ++r) {
+        auto query = load_query(r);
 #pragma GCC unroll 4
-      for (int j = 0; j < kTileKeys; ++j) acc[r][j] = V::fma(query, key[j], acc[r][j]);
+        for (int j = 0; j < kTileKeys; ++j) acc[r][j] = V::fma(query, key[j], acc[r][j]);
+      }
     }
   }
 };
@@ -286,9 +303,9 @@ template <class V, class S, int R, int N>
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) weight[r] = V::set(weights[r * kWeightStride + j]);
     auto add = [&]<int P>(int n) __attribute__((always_inline)) {
-      const S* unit = row + n * C::kUnit;
-      auto value = N == 1 && left < C::kUnit ? C::template load_first<P>(unit, left)
-                                             : C::template load<P>(unit);
+      const S* unit = forgotten<V>(row + n * C::kUnit);
+      auto value = forgotten<V>(N == 1 && left < C::kUnit ? C::template load_first<P>(unit, left)
+                                                          : C::template load<P>(unit));
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) acc[r][n][P] = V::fma(weight[r], value, acc[r][n][P]);
     };

@@ -165,28 +165,51 @@ inline void weigh_latents(int64_t rank, int64_t count, int64_t i, LatentQueries&
 }
 
 // out[r][c] += sum over the tile's keys, ascending, of weights[r][j] * latent_j[c], for R queries
-// and N vectors of columns from c on, of which the last holds `lanes` columns.
+// and N vectors of columns from c on; a single vector holds `lanes` columns.
 template <class V, int R, int N, class S>
-inline void add_latent_block(const LatentTile<S>& tile, int64_t c, int64_t lanes, float* const* out,
-                             const float (*weights)[kLatentTile]) {
+[[gnu::noinline]] void add_latent_block(const LatentTile<S>& tile, int64_t c, int64_t lanes,
+                                        float* const* out, const float (*weights)[kLatentTile]) {
   typename V::F sums[R][N];
-  auto load = [&](auto* p, int n) {
-    return n == N - 1 ? load_up_to<V>(p + n * V::kLanes, lanes) : V::load(p + n * V::kLanes);
+  auto load = [&](auto* p, int n) __attribute__((always_inline)) {
+    return N == 1 ? load_up_to<V>(p, lanes) : V::load(p + n * V::kLanes);
   };
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
     for (int n = 0; n < N; ++n) sums[r][n] = load(out[r] + c, n);
   }
   for (int64_t j = 0; j < tile.count; ++j) {
-    typename V::F value[N];
-    for (int n = 0; n < N; ++n) value[n] = load(tile.rows[j] + c, n);
-    for (int r = 0; r < R; ++r) {
-      auto weight = V::set(weights[r][j]);
-      for (int n = 0; n < N; ++n) sums[r][n] = V::fma(weight, value[n], sums[r][n]);
+    const S* row = tile.rows[j] + c;
+    // The shorter side of the tile stays in registers.
+    if constexpr (R < N) {
+      typename V::F weight[R];
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) weight[r] = V::set(weights[r][j]);
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) {
+        auto value = forgotten<V>(load(row, n));
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) sums[r][n] = V::fma(weight[r], value, sums[r][n]);
+      }
+    } else {
+      typename V::F value[N];
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) value[n] = load(row, n);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        auto weight = V::set(weights[r][j]);
+#pragma GCC unroll 4
+        for (int n = 0; n < N; ++n) sums[r][n] = V::fma(weight, value[n], sums[r][n]);
+      }
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < N - 1; ++n) V::store(out[r] + c + n * V::kLanes, sums[r][n]);
-    store_up_to<V>(out[r] + c + (N - 1) * V::kLanes, lanes, sums[r][N - 1]);
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) {
+      float* to = out[r] + c + n * V::kLanes;
+      N == 1 ? store_up_to<V>(to, lanes, sums[r][n]) : V::store(to, sums[r][n]);
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 // Vector math functions that are the same for every instruction set.
 #pragma once
 
+#include <type_traits>
+
 namespace banyan::simd {
 
 // e^x within 1.1 ulp for all x: 0 below -104, infinity above 88.8, NaN for NaN.
@@ -48,6 +50,20 @@ inline typename V::F soften(typename V::F x, float cap) {
   auto e = exp<V>(V::mul(V::abs(x), V::set(-2 / cap)));
   auto bounded = V::mul(V::div(V::sub(one, e), V::add(one, e)), V::set(cap));
   return V::copy_sign(bounded, x);
+}
+
+// Returns its argument, of which compilers then know nothing. They would keep what a tile reads
+// twice in a register, or compute all of a tile's factors before they use one; sixteen registers
+// have no room for that beside twelve sums, and a sum in memory halves the speed.
+template <class V, class T>
+[[gnu::always_inline]] static inline T forgotten(T x) {
+  if constexpr (V::kRegisters > 16) return x;
+  if constexpr (std::is_pointer_v<T>) {
+    asm volatile("" : "+r"(x));
+  } else {
+    asm volatile("" : "+v"(x));
+  }
+  return x;
 }
 
 }  // namespace banyan::simd
