@@ -36,6 +36,14 @@ class Stories : public testing::Test {
     llm_ = load(test::nano_model());
     ASSERT_NE(llm_, nullptr);
   }
+  // What the model says after "Once upon a time", up to `end`: its words change with its weights.
+  std::string story_until(std::string_view end) const {
+    auto result = llm_->generate(greedy("Once upon a time", 40));
+    EXPECT_TRUE(result);
+    size_t at = result->text.find(end);
+    EXPECT_NE(at, std::string::npos) << result->text;
+    return result->text.substr(0, at);
+  }
   std::unique_ptr<Llm> llm_;
 };
 
@@ -44,7 +52,7 @@ TEST_F(Stories, TellsAStoryAndStreamsTheSameText) {
   auto result = llm_->generate(greedy("Once upon a time", 40),
                                [&](std::string_view piece) { streamed += piece; });
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_TRUE(result->text.starts_with(", there was a little girl named ")) << result->text;
+  EXPECT_TRUE(result->text.starts_with(", there was a ")) << result->text;
   EXPECT_EQ(streamed, result->text);
   EXPECT_EQ(result->output_ids.size(), 40u);
   EXPECT_EQ(result->finish, FinishReason::kLength);
@@ -57,13 +65,13 @@ TEST_F(Stories, StopsStayInTheTextWhenAskedTo) {
   request.options.keep_stop = true;
   auto result = llm_->generate(request);
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->text, ", there was a little girl named");
+  EXPECT_EQ(result->text, story_until(" girl named") + " girl named");
   EXPECT_EQ(result->matched_stop_text, " girl named");
   request.options.stop.clear();
   request.options.stop_token_ids = {result->output_ids.back()};
   result = llm_->generate(request);
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->text, ", there was a little girl named");
+  EXPECT_EQ(result->text, story_until(" girl named") + " girl named");
 }
 
 TEST_F(Stories, StopStringEndsTextTokensAndTheRequest) {
@@ -71,7 +79,7 @@ TEST_F(Stories, StopStringEndsTextTokensAndTheRequest) {
   request.options.stop = {"zzz", " girl named"};
   auto result = llm_->generate(request);
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->text, ", there was a little");
+  EXPECT_EQ(result->text, story_until(" girl named"));
   EXPECT_EQ(result->finish, FinishReason::kStop);
   EXPECT_EQ(result->matched_stop_text, " girl named");
   std::string all = *tokenizer_of(*llm_)->decode(result->output_ids);
@@ -87,7 +95,7 @@ TEST_F(Stories, AStopRegexEndsTheOutputAfterItsMatch) {
   request.options.stop_regex = {"z{3}", "na[lm]e."};
   auto result = llm_->generate(request);
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->text, ", there was a little girl named");
+  EXPECT_EQ(result->text, story_until(" girl named") + " girl named");
   EXPECT_EQ(result->finish, FinishReason::kStop);
   EXPECT_EQ(result->matched_stop_text, "na[lm]e.");
   EXPECT_LT(result->output_ids.size(), 40u);

@@ -83,6 +83,8 @@ def filled(rng, text, **fill):
         "k": rng.choice(PEOPLE).replace("_", " "),
         "n2": rng.randint(3, 12),
         "N2": topics.name(rng),
+        "past": pick(rng, "past"),
+        "did": pick(rng, "did"),
     }
     fill.setdefault("n", rng.randint(3, 12))
     text = hurried(rng, text.replace("{n} year", "{n2} year")).format(**fill)
@@ -91,6 +93,8 @@ def filled(rng, text, **fill):
 
 def spelled_fast(rng, text):
     style = rng.random()
+    if style < 0.02:
+        return text.upper()
     if style < 0.55:
         return text[0].upper() + text[1:]
     if style < 0.75:

@@ -60,11 +60,11 @@ Grandma Old Little Baby Professor Saint Big""".split()
 
 def given_name(rng):
     kind = rng.random()
-    if kind < 0.25:
+    if kind < 0.15:
         return rng.choice(words.NAMES)
-    if kind < 0.6:
+    if kind < 0.5:
         return rng.choice(MORE_NAMES)
-    return blend(rng, MORE_NAMES) if kind < 0.85 else unheard(rng).capitalize()
+    return blend(rng, MORE_NAMES) if kind < 0.8 else unheard(rng).capitalize()
 
 
 def name(rng):
