@@ -54,7 +54,7 @@ inline typename V::F soften(typename V::F x, float cap) {
 
 // Returns its argument, of which compilers then know nothing. They would keep what a tile reads
 // twice in a register, or compute all of a tile's factors before they use one; sixteen registers
-// have no room for that beside twelve sums, and a sum in memory halves the speed.
+// have no room for that as well as twelve sums, and a sum in memory halves the speed.
 template <class V, class T>
 [[gnu::always_inline]] static inline T forgotten(T x) {
   if constexpr (V::kRegisters > 16) return x;
