@@ -146,6 +146,9 @@ struct EngineConfig {
   bool jump_forward = true;   // draft the text that a constraint forces
   int draft_tokens_max = 32;  // per sequence and step; 0: no drafts
   int draft_tokens_min = 1;   // shorter drafts are dropped, unless a constraint forces them
+  // Tokens drafted for one position, as branches of a tree; 1: chains. Models with recurrent state
+  // or per-block state have chains.
+  int draft_topk = 1;
   // Drafters; of several, the one with the best expected gain drafts:
   //   ngram   what followed the last tokens earlier in the same text
   //   suffix  the same, and cached texts of the same namespace

@@ -79,7 +79,9 @@ struct DrafterStats {
   int64_t drafts = 0;           // drafts that were verified
   int64_t draft_tokens = 0;     // tokens in those drafts
   int64_t accepted_tokens = 0;  // tokens that were accepted
-  double time_s = 0;            // spent drafting
+  // Branches of those drafts that were verified, and those that had the tokens that were drawn.
+  int64_t branches = 0, followed_branches = 0;
+  double time_s = 0;  // spent drafting
 };
 
 // One store of EngineConfig::cache_storage.

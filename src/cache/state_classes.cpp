@@ -110,6 +110,7 @@ Result<StateClasses> classify_states(std::span<const StateSpec> specs, int page_
     }
     if (wanted.snapshots()) alignment = std::lcm(alignment, spec.alignment_tokens);
     classes.prompt_only |= spec.two_forms;
+    classes.draft_trees &= spec.unit == StateUnit::kPage && spec.tokens_per_row == 1;
     if (spec.draft_log) classes.draft_rows_max = std::min(classes.draft_rows_max, spec.heads);
   }
   classes.snapshot_alignment_tokens = alignment;

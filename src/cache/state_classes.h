@@ -72,6 +72,7 @@ struct StateClasses {
   // state.
   int resume_alignment_tokens = 1;
   bool prompt_only = false;  // some state has two forms (prompt and generated)
+  bool draft_trees = true;   // every state is pages with one row a token: ops/batch.h
   // Draft rows that a step may have of a sequence: what the smallest log of drafts has room for.
   int64_t draft_rows_max = kNoLog;
   static constexpr int64_t kNoLog = INT32_MAX;

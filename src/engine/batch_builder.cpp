@@ -7,27 +7,56 @@
 namespace banyan {
 namespace {
 
-void add_rows(const PlannedSpan& span, Batch& batch, std::vector<LogitRowUse>& uses) {
-  Sequence& s = *span.sequence;
-  for (int64_t position = span.first; position < span.end(); ++position) {
+// The rows of positions [first, end), along the trunk or a branch of the sequence's draft.
+void add_rows(Sequence& s, int path, int64_t first, int64_t end, Batch& batch,
+              std::vector<LogitRowUse>& uses) {
+  std::span<const TokenId> draft = s.draft_path(path);
+  for (int64_t position = first; position < end; ++position) {
     int64_t ahead = position - s.length();  // from 0 on: a draft
-    TokenId token = ahead < 0 ? at(s.tokens, position) : at(s.draft.tokens, ahead);
+    TokenId token = ahead < 0 ? at(s.tokens, position) : at(draft, ahead);
     bool samples = ahead >= -1 && s.request.options.max_new_tokens > 0;
     if (samples || s.scores_prompt_at(position)) {
       batch.logit_rows.push_back(narrow<int32_t>(batch.rows()));
-      uses.push_back({&s, position, token, samples});
+      uses.push_back({&s, position, token, samples, path});
     }
     batch.tokens.push_back(token);
     batch.positions.push_back(narrow<int32_t>(position));
   }
 }
 
-void add_units(const Sequence& s, const StateClasses& classes, Batch& batch) {
+void add_span(const Sequence& s, int64_t first, int64_t count, Batch& batch) {
+  auto pages = batch.tables[kPathClass].units.size();
+  batch.spans.push_back({.row_begin = narrow<int32_t>(batch.rows()),
+                         .row_count = narrow<int32_t>(count),
+                         .first_position = narrow<int32_t>(first),
+                         .page_begin = narrow<int32_t>(pages)});
+  batch.adapters.push_back(-1);
+  batch.prompt_tokens.push_back(narrow<int32_t>(s.prompt_tokens));
+}
+
+void append(std::span<const int32_t> units, UnitTable& table) {
+  table.units.insert(table.units.end(), units.begin(), units.end());
+}
+
+// A span of its own. The trunk's rows before it are stored in its first page as well.
+void add_branch(const PlannedBranch& planned, const StepPlan& plan, const StateClasses& classes,
+                Batch& batch, std::vector<LogitRowUse>& uses) {
+  Sequence& s = *planned.sequence;
+  const Sequence::Branch& branch = at(s.draft.branches, planned.path - 1);
+  const PlannedSpan& trunk = at(plan.spans, planned.span);
+  SpanArgs shared = at(batch.spans, planned.span);
+  add_span(s, planned.first, planned.count, batch);
   for (int c = 0; c < classes.count; ++c) {
-    const std::vector<int32_t>& units = s.held(c).units;
-    std::vector<int32_t>& table = at(batch.tables, c).units;
-    table.insert(table.end(), units.begin(), units.end());
+    append(slice(s.held(c).units, 0, branch.first_page), at(batch.tables, c));
+    append(at(branch.units, c), at(batch.tables, c));
   }
+  add_rows(s, planned.path, planned.first, planned.end(), batch, uses);
+  int64_t first = std::max(trunk.first, branch.first_page * classes.page_size_tokens);
+  if (first == planned.first) return;
+  batch.shared_rows.push_back({.row_begin = narrow<int32_t>(shared.row_begin + first - trunk.first),
+                               .row_count = narrow<int32_t>(planned.first - first),
+                               .first_position = narrow<int32_t>(first),
+                               .page_begin = batch.spans.back().page_begin});
 }
 
 void add_captures(std::span<const PlannedCapture> captures, const StateClasses& classes,
@@ -63,16 +92,13 @@ void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch
   batch.clear();
   uses.clear();
   for (const PlannedSpan& span : plan.spans) {
-    const Sequence& s = *span.sequence;
-    auto pages = batch.tables[kPathClass].units.size();
-    batch.spans.push_back({.row_begin = narrow<int32_t>(batch.rows()),
-                           .row_count = narrow<int32_t>(span.count),
-                           .first_position = narrow<int32_t>(span.first),
-                           .page_begin = narrow<int32_t>(pages)});
-    batch.adapters.push_back(-1);
-    batch.prompt_tokens.push_back(narrow<int32_t>(s.prompt_tokens));
-    add_units(s, classes, batch);
-    add_rows(span, batch, uses);
+    Sequence& s = *span.sequence;
+    add_span(s, span.first, span.count, batch);
+    for (int c = 0; c < classes.count; ++c) append(s.held(c).units, at(batch.tables, c));
+    add_rows(s, 0, span.first, span.end(), batch, uses);
+  }
+  for (const PlannedBranch& branch : plan.branches) {
+    add_branch(branch, plan, classes, batch, uses);
   }
   add_drafts(plan, classes, batch);
   add_captures(plan.captures, classes, batch);

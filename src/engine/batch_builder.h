@@ -14,6 +14,7 @@ struct LogitRowUse {
   int64_t position = 0;  // of the row; its logits are those of the token after it
   TokenId token = 0;     // the row's token: known, or a draft
   bool samples = false;  // whether the next token is to be drawn
+  int path = 0;          // which draft of the sequence it belongs to: Sequence::Draft::path
 };
 
 // Fills `batch` and `uses` (one entry per batch.logit_rows) from `plan`.

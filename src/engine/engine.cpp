@@ -38,6 +38,7 @@ int64_t now_ns() {
 EngineConfig limit_drafts(EngineConfig config, const StateClasses& classes) {
   config.draft_tokens_max =
       narrow<int>(std::min<int64_t>(config.draft_tokens_max, classes.draft_rows_max));
+  if (!classes.draft_trees) config.draft_topk = 1;
   return config;
 }
 
@@ -390,7 +391,7 @@ void Engine::Impl::accept(const DrawResults& results) {
   on_path_.resize(step.uses.size());
   for (size_t i = 0; i < step.uses.size(); ++i) {
     const LogitRowUse& use = step.uses[i];
-    on_path_[i] = use.sequence != nullptr && (step.advanced || Speculator::on_path(use));
+    on_path_[i] = use.sequence != nullptr && (step.advanced || Speculator::follows(use));
     if (!on_path_[i] || !use.samples) continue;
     Sequence& s = *use.sequence;
     if (step.advanced) s.tokens.pop_back();  // the placeholder
@@ -422,6 +423,7 @@ void Engine::Impl::commit(const DrawResults& results) {
   for (Sequence* s : ended_) scheduler_.remove(s);
   ended_.clear();
   accept(results);
+  scheduler_.settle_branches(step.plan);
   if (steps_[1].launched) know_tokens(steps_[1], results);
   speculator_.settle(step.plan, scheduler_.running());
   if (!step.advanced) scheduler_.commit(step.plan);
@@ -532,6 +534,9 @@ bool Engine::Impl::forget(PlannedStep& step, const Sequence& s) {
     if (span.sequence != &s) continue;
     span.sequence = nullptr;
     found = true;
+  }
+  for (PlannedBranch& branch : step.plan.branches) {
+    if (branch.sequence == &s) branch.sequence = nullptr;
   }
   return found;
 }

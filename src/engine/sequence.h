@@ -67,12 +67,27 @@ struct Sequence {
   int64_t computing_first_page = 0;  // ... starting with this page, ...
   size_t withdrawn = 0;              // ... and how many of them it has published
 
+  // Another draft for the same sequence, which is as the main one, the trunk, up to some token.
+  struct Branch {
+    std::vector<TokenId> tokens;     // those that it shares with the trunk, then its own
+    int64_t shared = 0;              // how many those are
+    int source = 0;                  // of its own, ...
+    std::vector<float> confidences;  // ... and their confidences
+    // Pages of its own while it is in a step: from the page `first_page` of the sequence on.
+    PerClass<std::vector<int32_t>> units;
+    int64_t first_page = 0;
+  };
+
   // Draft tokens after `tokens`: engine/drafters/speculate.h.
   struct Draft {
     std::vector<TokenId> tokens;
     int64_t forced = 0;              // the first ones are forced by a constraint, ...
     int source = 0;                  // ... the others come from this source
     std::vector<float> confidences;  // of each token
+    std::vector<Branch> branches;    // the first `branch_count` are in use
+    int branch_count = 0;
+    int path = 0;           // which draft the step being read follows: 0: the trunk, 1: branches[0]
+    int64_t reachable = 0;  // how many tokens of the trunk can be drawn in the step being built
     // Acceptance of each source: the constraint first, then the engine's drafters.
     std::array<OwnAcceptance, EngineStats::kDraftersMax> sources;
     double saved_s = 0;               // time that its drafts have saved, for draft_control.h
@@ -82,6 +97,12 @@ struct Sequence {
     int64_t drafts = 0, proposed = 0, accepted_end = 0;  // for TokenEvent
   };
   Draft draft;
+
+  // The tokens of the trunk or of a branch.
+  std::span<const TokenId> draft_path(int path) const {
+    return path == 0 ? std::span(draft.tokens)
+                     : std::span(draft.branches[static_cast<size_t>(path - 1)].tokens);
+  }
 
   // Used while it waits.
   PrefixWaiter waiter;

@@ -81,8 +81,8 @@ void write_pages(Step& s, Tensor x, StateId state) {
                         .width = spec.width,
                         .page_size = s.pools.page_size_tokens(),
                         .split = spec.split,
-                        .spans = s.inputs.spans.device,
-                        .span_count = s.inputs.spans.count(),
+                        .spans = s.inputs.stored.device,
+                        .span_count = s.inputs.stored.count(),
                         .page_table = s.table_inputs(state).units});
 }
 

@@ -71,6 +71,21 @@ Status check_drafts(const Batch& b, const StateClasses& classes) {
   return {};
 }
 
+Status check_shared_rows(const Batch& b, const StateClasses& classes) {
+  if (!b.shared_rows.empty() && !classes.draft_trees) {
+    return unsupported("batch: a draft tree of a model that keeps more than pages of rows");
+  }
+  for (const SpanArgs& shared : b.shared_rows) {
+    bool fits = shared.row_begin >= 0 && shared.row_count > 0 &&
+                shared.row_begin + shared.row_count <= b.rows() &&
+                at(b.positions, shared.row_begin) == shared.first_position;
+    if (fits) continue;
+    return invalid_argument("batch: {} shared rows from row {} and position {} of {} rows",
+                            shared.row_count, shared.row_begin, shared.first_position, b.rows());
+  }
+  return {};
+}
+
 Status check_table(const Batch& b, const UnitTable& table, const UnitClass& c) {
   size_t expected = c.paged() ? b.tables[kPathClass].units.size() : b.spans.size();
   if (table.units.size() != expected) {
@@ -89,12 +104,12 @@ void Batch::clear() {
   tokens.clear();
   positions.clear();
   position_axes = 1;
-  row_parents.clear();
   embedding_rows.clear();
   spans.clear();
   prompt_tokens.clear();
   drafts.clear();
   adapters.clear();
+  shared_rows.clear();
   for (UnitTable& table : tables) {
     table.units.clear();
     table.captures.clear();
@@ -106,7 +121,6 @@ void Batch::clear() {
 Status Batch::validate(int64_t vocabulary, const StateClasses& classes, int64_t drawn) const {
   auto used = [](int32_t id) { return id >= 0; };
   if (position_axes != 1) return unsupported("batch: {} position axes", position_axes);
-  if (!row_parents.empty()) return unsupported("batch: draft trees are not supported");
   if (!embedding_rows.empty()) return unsupported("batch: embedding rows are not supported");
   if (std::ranges::any_of(adapters, used)) return unsupported("batch: adapters are not supported");
   for (TokenId token : tokens) {
@@ -121,6 +135,7 @@ Status Batch::validate(int64_t vocabulary, const StateClasses& classes, int64_t 
   }
   TRY(check_spans(*this));
   TRY(check_drafts(*this, classes));
+  TRY(check_shared_rows(*this, classes));
   for (int c = 0; c < classes.count; ++c) {
     TRY(check_table(*this, at(tables, c), classes[c]));
   }

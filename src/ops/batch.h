@@ -4,6 +4,11 @@
 //
 // Rows are token positions to compute; consecutive rows of one sequence form a span. Prefill and
 // decode are not distinguished: a decode is a span of one row.
+//
+// A draft tree is a span, its trunk, and one more span for each branch. A branch has pages of its
+// own from the one on in which it leaves the trunk. So each path is a chain to every kernel. The
+// rows of the trunk that the branch's first page needs are not computed again: `shared_rows` has
+// them stored in both pages.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +40,6 @@ struct Batch {
   std::vector<TokenId> tokens;
   std::vector<int32_t> positions;  // [position_axes, rows]; axes beyond 0 are for M-RoPE
   int position_axes = 1;
-  std::vector<int32_t> row_parents;  // draft trees: the parent of each row; empty: the previous row
   std::vector<int32_t> embedding_rows;  // rows whose input is an embedding instead of a token
 
   // [spans]
@@ -43,6 +47,7 @@ struct Batch {
   std::vector<int32_t> prompt_tokens;  // positions below use a mixer's prefill form
   std::vector<DraftRows> drafts;       // for states in slots; empty: no span drafts or replays
   std::vector<int32_t> adapters;       // -1: none
+  std::vector<SpanArgs> shared_rows;   // rows of spans that are stored in other pages as well
 
   PerClass<UnitTable> tables;    // by the model's StateClasses; entries past its count are empty
   std::vector<UnitCopy> copies;  // done before the step, in this order

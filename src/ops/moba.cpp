@@ -12,8 +12,8 @@ void write_key_sums(Step& s, StateId keys, StateId sums, const MobaShape& moba) 
                       .width = spec.width,
                       .page_size = s.pools.page_size_tokens(),
                       .block_tokens = moba.block_tokens,
-                      .spans = s.inputs.spans.device,
-                      .span_count = s.inputs.spans.count(),
+                      .spans = s.inputs.stored.device,
+                      .span_count = s.inputs.stored.count(),
                       .page_table = s.table_inputs(keys).units});
 }
 

@@ -22,8 +22,8 @@ void pool_keys(Step& s, StateId keys, StateId pooled, const Pooling& pooling,
                        .page_size = s.pools.page_size_tokens(),
                        .pool_tokens = shape.pool_tokens,
                        .stride = shape.stride,
-                       .spans = s.inputs.spans.device,
-                       .span_count = s.inputs.spans.count(),
+                       .spans = s.inputs.stored.device,
+                       .span_count = s.inputs.stored.count(),
                        .page_table = s.table_inputs(pooled).units});
 }
 

@@ -32,6 +32,13 @@ void StepImage::split_by_form(const Batch& b) {
   }
 }
 
+void StepImage::add_shared(const Batch& b) {
+  stored_.clear();
+  if (b.shared_rows.empty()) return;
+  stored_.insert(stored_.end(), b.spans.begin(), b.spans.end());
+  stored_.insert(stored_.end(), b.shared_rows.begin(), b.shared_rows.end());
+}
+
 template <class Body>
 void StepImage::for_arrays(const Batch& b, const Body& body) {
   size_t index = 0;
@@ -39,6 +46,7 @@ void StepImage::for_arrays(const Batch& b, const Body& body) {
   each(b.tokens, inputs_.tokens);
   each(b.positions, inputs_.positions);
   each(b.spans, inputs_.spans.device);
+  each(stored_, inputs_.stored.device);
   each(prompt_, inputs_.prompt.device);
   each(decode_, inputs_.decode.device);
   each(b.prompt_tokens, inputs_.prompt_tokens);
@@ -54,6 +62,7 @@ void StepImage::for_arrays(const Batch& b, const Body& body) {
 
 const StepInputs& StepImage::load(const Batch& batch) {
   split_by_form(batch);
+  add_shared(batch);
   bool grown = false;
   for_arrays(batch, [&](size_t index, const auto& array, auto*&) {
     if (bytes_of(array) <= rooms_[index]) return;
@@ -77,6 +86,8 @@ const StepInputs& StepImage::load(const Batch& batch) {
   });
   stage.upload();
   inputs_.spans.host = batch.spans;
+  inputs_.stored.host = stored_;
+  if (stored_.empty()) inputs_.stored = inputs_.spans;
   inputs_.prompt.host = prompt_;
   inputs_.decode.host = decode_;
   return inputs_;

@@ -31,6 +31,7 @@ struct StepInputs {
   const TokenId* tokens = nullptr;     // [rows]
   const int32_t* positions = nullptr;  // [rows]
   SpanList spans;
+  SpanList stored;  // those, and the shared rows: where rows are written to pages
   // The same rows, split at the end of each sequence's prompt, for layers with two forms.
   SpanList prompt, decode;
   const int32_t* prompt_tokens = nullptr;  // [spans]
@@ -50,9 +51,10 @@ class StepImage {
   const StepInputs& load(const Batch& batch);
 
  private:
-  static constexpr size_t kArraysMax = 10 + 2 * kUnitClassesMax;
+  static constexpr size_t kArraysMax = 11 + 2 * kUnitClassesMax;
 
   void split_by_form(const Batch& batch);
+  void add_shared(const Batch& batch);
   // Calls body(index, array, pointer) for every array and the pointer to set to it.
   template <class Body>
   void for_arrays(const Batch& batch, const Body& body);
@@ -61,6 +63,7 @@ class StepImage {
   DeviceBlock block_;
   std::array<size_t, kArraysMax> rooms_ = {};  // capacity in bytes of each array
   std::vector<SpanArgs> prompt_, decode_;
+  std::vector<SpanArgs> stored_;  // empty: the batch's spans
   StepInputs inputs_;
 };
 

@@ -111,6 +111,7 @@ struct Coverage {
   int64_t accepted_lies = 0, rejected_lies = 0, accepted_lookups = 0, rejected_lookups = 0;
   int64_t accepted_model_drafts = 0, rejected_model_drafts = 0;
   int64_t layer_drafts = 0, head_drafts = 0;
+  int64_t branches = 0, followed_branches = 0;
   int64_t overlapped_steps = 0;
   int64_t restored_tokens = 0, restored_recurrent_tokens = 0, restored_windowed_tokens = 0;
   int64_t restored_sparse_tokens = 0, restored_shared_tokens = 0, restored_device_tokens = 0;
@@ -336,6 +337,8 @@ class Simulation {
       if (drafter.name == "liar") {
         coverage_.accepted_lies += drafter.accepted_tokens;
         coverage_.rejected_lies += wrong;
+        coverage_.branches += drafter.branches;
+        coverage_.followed_branches += drafter.followed_branches;
       } else if (drafter.name == "draft") {
         coverage_.accepted_model_drafts += drafter.accepted_tokens;
         coverage_.rejected_model_drafts += wrong;
@@ -463,6 +466,8 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   EXPECT_GT(coverage.rejected_model_drafts, many / 8);
   EXPECT_GT(coverage.layer_drafts, many / 8);
   EXPECT_GT(coverage.head_drafts, many / 8);
+  EXPECT_GT(coverage.branches, many / 4);
+  EXPECT_GT(coverage.followed_branches, many / 16);
   EXPECT_GT(coverage.overlapped_steps, many / 2);
   RecordProperty("steps", coverage.steps);
 }

@@ -254,6 +254,7 @@ void add_drafters(uint64_t seed, Workload& workload) {
   if (choice < 0.05 || (choice > 0.4 && choice < 0.7)) config.drafters.emplace_back("ngram");
   if (choice > 0.6 && choice < 0.8) config.drafters.emplace_back("suffix");
   config.draft_tokens_min = choice > 0.75 ? 2 : 1;
+  config.draft_topk = 1 + static_cast<int>(4 * uniform(seed, 2, 1));
   config.ngram_tokens_max = choice > 0.5 ? 32 : 2;
   add_models(seed, workload);
   uint64_t i = 0;

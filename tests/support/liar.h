@@ -1,13 +1,16 @@
 // A drafter for tests that proposes random numbers of random tokens, some outside the vocabulary.
-// Often it proposes the right tokens, or their beginning, which the test supplies.
+// Often it proposes the right tokens, or their beginning, which the test supplies. Branches leave
+// its drafts anywhere, but often with the right tokens before the first wrong one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <utility>
 #include <vector>
 
 #include "base/random.h"
+#include "base/signed.h"
 #include "engine/drafters/drafter.h"
 #include "engine/sequence.h"
 
@@ -36,10 +39,31 @@ class Liar final : public Drafter {
     auto next = static_cast<size_t>(s.length() - s.prompt_tokens) + task.forced.size();
     // Sometimes more than was asked for.
     auto count = static_cast<int64_t>(chance() * 1.2 * static_cast<double>(task.tokens_max)) + 1;
-    for (int64_t j = 0; j < std::min<int64_t>(count, 40); ++j, ++next) {
-      bool honest = next < output.size() && chance() < truth;
-      auto lie = static_cast<TokenId>(chance() * (vocabulary_ + 6)) - 3;
-      task.add(honest ? output[next] : lie, static_cast<float>(chance()));
+    for (int64_t j = 0; j < std::min<int64_t>(count, 40); ++j) {
+      task.add(token(output, next + as_size(j), truth), static_cast<float>(chance()));
+    }
+    branch(task, output, next);
+  }
+
+  // The token that the output will have there, or a lie.
+  TokenId token(const std::vector<TokenId>& output, size_t i, double truth) {
+    bool honest = i < output.size() && chance() < truth;
+    auto lie = static_cast<TokenId>(chance() * (vocabulary_ + 6)) - 3;
+    return honest ? output[i] : lie;
+  }
+
+  void branch(DraftTask& task, const std::vector<TokenId>& output, size_t next) {
+    while (task.branch_count < task.branches_max) {
+      auto rest = std::span(output).subspan(std::min(next, output.size()));
+      int64_t right = std::ranges::mismatch(task.tokens, rest).in1 - task.tokens.begin();
+      auto any = static_cast<int64_t>(chance() * static_cast<double>(task.tokens.size() + 1));
+      int64_t after = chance() < 0.7 ? right : any;
+      DraftTask::Branch& branch = *task.add_branch(after);
+      auto count = static_cast<int64_t>(chance() * 6);
+      for (int64_t j = 0; j < count; ++j) {
+        branch.tokens.push_back(token(output, next + as_size(after + j), 0.8));
+        branch.confidences.push_back(static_cast<float>(0.5 + 0.5 * chance()));
+      }
     }
   }
 

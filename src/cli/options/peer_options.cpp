@@ -58,7 +58,7 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--context-shift",
     "--enable-dp-attention,--moe-a2a-backend,--enable-eplb",
     "--speculative-draft-model-revision",
-    "--speculative-num-steps,--speculative-eagle-topk,--speculative-token-map",
+    "--speculative-num-steps,--speculative-token-map",
     "--speculative-accept-threshold-single,--speculative-accept-threshold-acc",
     "--spec-draft-p-min,--draft-p-min,--draft-p-split,--lookup-cache-static,--lookup-cache-dynamic",
     "--disaggregation-mode,--disaggregation-transfer-backend,--disaggregation-bootstrap-port",

@@ -152,6 +152,12 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
                  "Skip drafts shorter than this, unless a grammar forces the tokens")
       ->check(between(0, 1024))
       ->type_name("N");
+  app.add_option("--speculative-eagle-topk,--speculative-ngram-max-bfs-breadth", config.draft_topk,
+                 "SUFFIX, NEXTN, EAGLE3: draft a tree, with up to N tokens for the same position, "
+                 "where the others are likely enough; 1: chains. Models with recurrent layers "
+                 "have chains")
+      ->check(between(1, 8))
+      ->type_name("N");
   app.add_option("--speculative-draft-vocabulary", config.draft_vocabulary,
                  "NEXTN: draft only the first N tokens of the vocabulary, which are the frequent "
                  "ones; 0: all")

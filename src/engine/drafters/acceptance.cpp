@@ -70,6 +70,16 @@ double Acceptance::chance(int source, int64_t position, float confidence,
   return own.correct(common(source, position, confidence));
 }
 
+double Acceptance::branch_chance(float confidence) const {
+  double prior = std::clamp(confidence, 0.f, 1.f);
+  double chance = branches_[confidence_of(confidence)].rate(prior, kPriorTokens);
+  return std::clamp(chance, kChanceMin, kChanceMax);
+}
+
+void Acceptance::observe_branch(float confidence, bool accepted) {
+  branches_[confidence_of(confidence)].observe(accepted);
+}
+
 void Acceptance::observe(int source, int64_t position, float confidence, bool accepted,
                          OwnAcceptance& own) {
   own.observe(common(source, position, confidence), accepted);

@@ -34,6 +34,9 @@ class Acceptance {
   double chance(int source, int64_t position, float confidence, const OwnAcceptance& own) const;
   // Records a token that was reached by verification.
   void observe(int source, int64_t position, float confidence, bool accepted, OwnAcceptance& own);
+  // The same of the first token of a branch, which competes with the trunk's token.
+  double branch_chance(float confidence) const;
+  void observe_branch(float confidence, bool accepted);
   // The mean over all tokens of a source.
   double rate(int source) const;
 
@@ -57,6 +60,7 @@ class Acceptance {
   double common(int source, int64_t position, float confidence) const;
 
   std::array<Source, kSources> sources_;
+  std::array<Count, kConfidences> branches_;  // of all sources, by confidence
 };
 
 }  // namespace banyan

@@ -12,6 +12,10 @@
 namespace banyan {
 namespace {
 
+// How many of the most likely tokens a row may branch into, and how likely they have to be.
+constexpr int32_t kChoices = 4;
+constexpr float kBranchMin = 0.05f;
+
 template <class T>
 ArrayPart part_from(const std::vector<T>& array, size_t begin) {
   return {.begin = narrow<int32_t>(begin), .count = narrow<int32_t>(array.size() - begin)};
@@ -35,6 +39,11 @@ void CoupledDraws::add(const DraftTask& task) {
   if (s.request.constraint && walked_ == ahead) row.mask = add_mask(s);
   if (s.request.sampling.has_penalties()) row.counts = add_counts(s);
   walk_back(task);
+  if (task.branch_count < task.branches_max) {
+    row.top_count = kChoices;
+    row.tops_begin = static_cast<int32_t>(draws_.tops);
+    draws_.tops += kChoices;
+  }
   draws_.rows.push_back(row);
 }
 
@@ -102,11 +111,30 @@ int32_t CoupledDraws::add_mask(const Sequence& s) {
   return static_cast<int32_t>(begin / words);
 }
 
-bool CoupledDraws::take(const DrawResult& result, DraftTask& task) const {
+bool CoupledDraws::may_follow(TokenId token, const DraftTask& task) const {
   const std::vector<TokenId>& stops = task.sequence->request.options.stop_token_ids;
-  bool follows = result.token >= 0 && result.token < std::min(logits_, vocabulary_) &&
-                 std::ranges::find(stops, result.token) == stops.end();
-  if (!follows) return false;
+  return token >= 0 && token < std::min(logits_, vocabulary_) &&
+         std::ranges::find(stops, token) == stops.end();
+}
+
+void CoupledDraws::branch(const DrawResults& results, size_t row, DraftTask& task) const {
+  const DrawResult& result = results.rows[row];
+  auto tops = slice(results.tops, draws_.rows[row].tops_begin, result.top_count);
+  for (const TokenLogprob& top : tops) {
+    float confidence = std::exp(top.logprob);
+    bool likely = confidence >= kBranchMin && confidence * task.chance() >= task.chance_min;
+    if (!likely || top.token == result.token || !may_follow(top.token, task)) continue;
+    DraftTask::Branch* branch = task.add_branch(std::ssize(task.tokens));
+    if (branch == nullptr) return;
+    branch->tokens.push_back(top.token);
+    branch->confidences.push_back(confidence);
+  }
+}
+
+bool CoupledDraws::take(const DrawResults& results, size_t row, DraftTask& task) const {
+  const DrawResult& result = results.rows[row];
+  branch(results, row, task);
+  if (!may_follow(result.token, task)) return false;
   return task.add(result.token, std::exp(result.logprob));
 }
 

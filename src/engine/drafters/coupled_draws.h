@@ -22,10 +22,13 @@ class CoupledDraws {
   void add(const DraftTask& task);
   const DrawBatch& draws() const { return draws_; }
 
-  // Appends the drawn token to the task. False if nothing can follow it.
-  bool take(const DrawResult& result, DraftTask& task) const;
+  // Appends the token drawn in `row` to the task, and other likely ones as branches. False if
+  // nothing can follow it.
+  bool take(const DrawResults& results, size_t row, DraftTask& task) const;
 
  private:
+  void branch(const DrawResults& results, size_t row, DraftTask& task) const;
+  bool may_follow(TokenId token, const DraftTask& task) const;
   void walk(const DraftTask& task);
   bool allows(Sequence& s, TokenId token);
   void walk_back(const DraftTask& task);

@@ -34,6 +34,8 @@ constexpr int64_t kFirstSteps = 32;
 // A longer draft may pay again where step times rise in stairs; how far to look.
 constexpr int64_t kPassesAhead = 4;
 constexpr double kGainMemory = 0.95, kMeasuredMemory = 0.99;
+// Weight of a new measurement of what branches take.
+constexpr double kBranchWeight = 0.1;
 
 }  // namespace
 
@@ -42,7 +44,12 @@ DraftControl::DraftControl(const RowCurve& estimate, bool measures)
 
 // ---- The rule --------------------------------------------------------------------------------
 
-void DraftControl::sort(std::span<DraftLine> lines) {
+// Of the first token that is not taken yet. `branch_tokens`: the price of a branch.
+double DraftControl::next_chance(const DraftLine& line, double branch_tokens) {
+  return at(line.chances, line.taken) - (line.branch && line.taken == 0 ? branch_tokens : 0);
+}
+
+void DraftControl::sort(std::span<DraftLine> lines, double branch_tokens) {
   heap_.clear();
   order_.clear();
   sums_.assign(1, 0);
@@ -50,7 +57,7 @@ void DraftControl::sort(std::span<DraftLine> lines) {
   for (size_t i = 0; i < lines.size(); ++i) {
     lines[i].taken = 0;
     if (!lines[i].chances.empty()) {
-      heap_.push_back({lines[i].chances[0], narrow<uint32_t>(i)});
+      heap_.push_back({next_chance(lines[i], branch_tokens), narrow<uint32_t>(i)});
     }
   }
   std::make_heap(heap_.begin(), heap_.end());
@@ -63,7 +70,7 @@ void DraftControl::sort(std::span<DraftLine> lines) {
     sums_.push_back(sums_.back() + next.chance);
     saved_s_.push_back(saved_s_.back() + (line.taken == 0 ? line.saved_s : 0));
     if (++line.taken == std::ssize(line.chances)) continue;
-    heap_.push_back({at(line.chances, line.taken), next.line});
+    heap_.push_back({next_chance(line, branch_tokens), next.line});
     std::push_heap(heap_.begin(), heap_.end());
   }
   for (DraftLine& line : lines) line.taken = 0;
@@ -91,7 +98,8 @@ DraftControl::Choice DraftControl::best(int64_t sequences, const RowCurve& times
 
 int64_t DraftControl::choose(int64_t sequences, std::span<DraftLine> lines) {
   next_ = {};
-  sort(lines);
+  double branch_tokens = sequences > 0 ? sequences * branch_s_ / cost_.plain_s(sequences) : 0;
+  sort(lines, branch_tokens);
   if (sequences == 0 || (measures_ && cost_.steps() < kFirstPlainSteps)) return 0;
   RowCurve times = cost_.drafted_s(sequences);
   double plain_rate = sequences / cost_.plain_s(sequences);
@@ -105,7 +113,10 @@ int64_t DraftControl::choose(int64_t sequences, std::span<DraftLine> lines) {
     next_.trial = tokens != choice.tokens;
     if (next_.trial) next_.excess_s = excess_s(sequences, tokens, times, choice.rate);
   }
-  for (int64_t m = 0; m < tokens; ++m) ++lines[at(order_, m)].taken;
+  for (int64_t m = 0; m < tokens; ++m) {
+    DraftLine& line = lines[at(order_, m)];
+    if (!next_.trial || !line.branch) ++line.taken;
+  }
   return tokens;
 }
 
@@ -201,7 +212,8 @@ void DraftControl::settle(int64_t sequences, std::span<const DraftOutcome> outco
   double plain_s = cost_.plain_s(sequences), token_s = plain_s / sequences;
   double row_s = loss_s(sequences, drafts, cost_.drafted_s(sequences)) / drafts;
   for (const DraftOutcome& outcome : outcomes) {
-    double saved_s = *outcome.saved_s + outcome.accepted * token_s - outcome.drafts * row_s;
+    double saved_s = *outcome.saved_s + outcome.accepted * token_s - outcome.drafts * row_s -
+                     outcome.branches * branch_s_;
     double before_s = credit_s_;
     add_credit(saved_s);
     *outcome.saved_s = std::clamp(saved_s - (credit_s_ - before_s), 0.0, kSavedMax * plain_s);
@@ -213,7 +225,11 @@ void DraftControl::observe(const MeasuredStep& step) {
   if (!measures_ || step.sequences == 0 || step.time_s <= 0) return;
   bool first = !cost_.measured();
   // Steps with rows other than next tokens and drafts cannot be compared.
-  if (step.rows == step.sequences + step.drafts) {
+  if (step.branches > 0) {
+    double rows_s = at_rows(cost_.drafted_s(step.sequences), step.rows);
+    double one_s = (step.time_s - rows_s) / step.branches;
+    branch_s_ = std::max(0.0, branch_s_ + kBranchWeight * (one_s - branch_s_));
+  } else if (step.rows == step.sequences + step.drafts) {
     cost_.observe(step.sequences, step.rows, step.time_s);
   }
   double plain_s = cost_.plain_s(step.sequences), all_s = step.time_s + step.drafting_s;

@@ -15,6 +15,9 @@
 // Until the first draft has been verified, proposals are free and trials may use all of the credit:
 // else a drafter that runs a model would use it up before it shows what it is worth.
 //
+// A branch is one more line of tokens; what it takes besides its rows is measured too, and counts
+// against its first token.
+//
 // Times vary from run to run, and so may the number of steps; the tokens do not. Engine's thread
 // only.
 #pragma once
@@ -37,6 +40,7 @@ struct MeasuredStep {
   int64_t tokens = 0;  // drawn
   double time_s = 0;   // without the drafters' time, ...
   double drafting_s = 0;
+  int64_t branches = 0;  // of drafts
 };
 
 // The control's current estimates.
@@ -54,17 +58,19 @@ struct SpeculationStats {
   std::array<double, kRows> plain_s = {}, drafted_s = {};
 };
 
-// The draft of one sequence: the chance that all its tokens up to each one are accepted.
+// The draft of one sequence, or a branch of it: the chance that all its tokens up to each one are
+// accepted.
 struct DraftLine {
   std::span<const double> chances;  // descending
   double saved_s = 0;               // by its drafts so far
-  int64_t taken = 0;                // the answer: how many tokens to verify
+  bool branch = false;
+  int64_t taken = 0;  // the answer: how many tokens to verify
 };
 
 // What became of one sequence's draft.
 struct DraftOutcome {
   double* saved_s = nullptr;  // updated
-  int64_t drafts = 0, accepted = 0;
+  int64_t drafts = 0, accepted = 0, branches = 0;
 };
 
 class DraftControl {
@@ -107,7 +113,8 @@ class DraftControl {
     double excess_s = 0;  // expected, of a trial
   };
 
-  void sort(std::span<DraftLine> lines);
+  void sort(std::span<DraftLine> lines, double branch_tokens);
+  static double next_chance(const DraftLine& line, double branch_tokens);
   Choice best(int64_t sequences, const RowCurve& times, double plain_rate) const;
   int64_t trial(int64_t sequences, const RowCurve& times, const Choice& best) const;
   double loss_s(int64_t sequences, int64_t tokens, const RowCurve& times) const;
@@ -118,6 +125,7 @@ class DraftControl {
   StepCost cost_;
   double credit_s_ = 0, credit_max_s_ = 0;
   double trials_s_ = 0;  // what trials may take
+  double branch_s_ = 0;  // what a branch takes besides its rows: it reads the context once more
   double token_s_ = 0;   // the loss by one draft token, as of the last choice
   int64_t since_trial_ = 0;
   bool tried_ = false;  // whether any draft has been verified

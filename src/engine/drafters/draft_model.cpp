@@ -312,7 +312,7 @@ class DraftModelDrafter final : public Drafter {
   void take(const DrawResults& results) {
     size_t row = 0;
     for (Active& a : active_) {
-      bool follows = draws_.take(results.rows[row++], *a.task) &&
+      bool follows = draws_.take(results, row++, *a.task) &&
                      a.copy->ahead - a.copy->s.computed < runner_->classes().draft_rows_max;
       if (follows) a.copy->s.tokens.push_back(a.task->tokens.back());
       int64_t length = a.copy->s.length();

@@ -8,6 +8,17 @@ void DraftTask::clear() {
   tokens.clear();
   confidences.clear();
   chances.clear();
+  branch_count = 0;
+}
+
+DraftTask::Branch* DraftTask::add_branch(int64_t after) {
+  if (branch_count == branches_max) return nullptr;
+  if (branch_count == std::ssize(branches)) branches.emplace_back();
+  Branch& branch = at(branches, branch_count++);
+  branch.after = after;
+  branch.tokens.clear();
+  branch.confidences.clear();
+  return &branch;
 }
 
 bool DraftTask::add(TokenId token, float confidence) {

@@ -37,7 +37,19 @@ struct DraftTask {
   std::vector<float> confidences;
   std::vector<double> chances;
 
+  // Other continuations after the first `after` of these tokens: the first `branch_count`.
+  struct Branch {
+    int64_t after = 0;
+    std::vector<TokenId> tokens;
+    std::vector<float> confidences;
+  };
+  int branches_max = 0;
+  std::vector<Branch> branches;
+  int branch_count = 0;
+
   void clear();
+  // A branch to fill in; null if there are enough.
+  Branch* add_branch(int64_t after);
   double chance() const { return chances.empty() ? 1 : chances.back(); }
   // Appends a token. False if another one is not wanted: the draft is as long as it may be, or its
   // next token is unlikely to pay.

@@ -21,10 +21,11 @@ class MtpDrafter final : public Drafter {
 
   void observe(const StepPlan& plan, bool paused) override {
     begin();
-    int32_t row = 0;
-    for (const PlannedSpan& span : plan.spans) {
-      if (span.sequence != nullptr) add_known(span, row, paused);
-      row += narrow<int32_t>(span.count);
+    int64_t row = 0;
+    for (int64_t i = 0; i < std::ssize(plan.spans); ++i) {
+      const PlannedSpan& span = at(plan.spans, i);
+      if (span.sequence != nullptr) add_known(plan, i, row, paused);
+      row += span.count;
     }
     if (batch_.rows() > 0) runner_.predict(batch_, hidden_rows_, false);
   }
@@ -80,7 +81,8 @@ class MtpDrafter final : public Drafter {
 
   // Adds the span's rows whose next token is known. Prompt rows always run, even when paused or for
   // a sequence without drafts, since other sequences may share their pages.
-  void add_known(const PlannedSpan& span, int32_t row, bool paused) {
+  void add_known(const StepPlan& plan, int64_t index, int64_t row, bool paused) {
+    const PlannedSpan& span = at(plan.spans, index);
     const Sequence& s = *span.sequence;
     paused = paused || s.request.options.draft_tokens_max == 0;
     int64_t end = std::min(span.end() - (span.drafts - span.kept), s.length() - 1);
@@ -88,7 +90,7 @@ class MtpDrafter final : public Drafter {
     if (s.finish != FinishReason::kNone || end <= span.first) return;
     add_span(s, span.first, end - span.first);
     for (int64_t i = span.first; i < end; ++i) {
-      add_row(at(s.tokens, i + 1), i, row + narrow<int32_t>(i - span.first));
+      add_row(at(s.tokens, i + 1), i, narrow<int32_t>(plan.row_of(index, row, i)));
     }
     batch_.logit_rows.push_back(narrow<int32_t>(batch_.rows() - 1));
     seen_.push_back(end == s.length() - 1 ? &s : nullptr);
@@ -105,7 +107,7 @@ class MtpDrafter final : public Drafter {
     const DrawResults& results = runner_.draw_predicted(rows_, draws_.draws());
     for (size_t i = 0; i < active_.size(); ++i) {
       Active& a = active_[i];
-      if (!draws_.take(results.rows[i], *a.task) || !has_page(*a.task)) a.task = nullptr;
+      if (!draws_.take(results, i, *a.task) || !has_page(*a.task)) a.task = nullptr;
     }
     std::erase_if(active_, [](const Active& a) { return a.task == nullptr; });
   }

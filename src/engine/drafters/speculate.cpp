@@ -47,6 +47,7 @@ Speculator::Speculator(const EngineConfig& config, int64_t vocabulary,
       draft_tokens_max_(config.draft_tokens_max),
       draft_tokens_min_(config.draft_tokens_min),
       vocabulary_(vocabulary),
+      branches_max_(config.draft_topk - 1),
       drafters_(std::move(drafters)),
       control_(config.measure_drafts ? estimate : default_step_estimate(), config.measure_drafts),
       mask_(as_size(divide_up(vocabulary, 32))) {
@@ -71,18 +72,43 @@ void Speculator::learn(Sequence& s, const PlannedSpan& span) {
   ++s.draft.drafts;
   s.draft.proposed += span.drafts;
   s.draft.accepted_end = span.end() - span.drafts + span.kept;
-  bool rejected = span.kept < span.drafts && s.finish == FinishReason::kNone;
-  int64_t reached = span.kept + (rejected ? 1 : 0), forced = s.draft.forced;
+  int64_t kept = span.kept;
+  if (s.draft.path > 0) kept = at(s.draft.branches, s.draft.path - 1).shared;
+  bool rejected = kept < span.drafts && s.finish == FinishReason::kNone;
+  int64_t reached = kept + (rejected ? 1 : 0), forced = s.draft.forced;
   for (int64_t j = 0; j < span.drafts; ++j) {
     int source = j < forced ? kForced : s.draft.source;
     DrafterStats& stats = at(stats_, source);
     if (j == 0 || j == forced) ++stats.drafts;
     ++stats.draft_tokens;
-    if (j < span.kept) ++stats.accepted_tokens;
-    if (j < std::min<int64_t>(span.kept, std::ssize(accepted_at_))) ++at(accepted_at_, j);
+    if (j < kept) ++stats.accepted_tokens;
+    if (j < std::min<int64_t>(kept, std::ssize(accepted_at_))) ++at(accepted_at_, j);
     if (j >= reached) continue;
-    acceptance_.observe(source, j < forced ? j : j - forced, at(s.draft.confidences, j),
-                        j < span.kept, at(s.draft.sources, source));
+    acceptance_.observe(source, j < forced ? j : j - forced, at(s.draft.confidences, j), j < kept,
+                        at(s.draft.sources, source));
+  }
+}
+
+// A branch says something if its trunk was accepted up to there.
+void Speculator::learn(const PlannedBranch& planned, const StepPlan& plan) {
+  Sequence& s = *planned.sequence;
+  const PlannedSpan& span = at(plan.spans, planned.span);
+  const Sequence::Branch& branch = at(s.draft.branches, planned.path - 1);
+  bool followed = s.draft.path == planned.path;
+  int64_t kept = followed ? span.kept - branch.shared : 0;
+  DrafterStats& stats = at(stats_, branch.source);
+  ++stats.branches;
+  stats.followed_branches += followed ? 1 : 0;
+  stats.draft_tokens += planned.count;
+  stats.accepted_tokens += kept;
+  draft_tokens_ += planned.count;
+  s.draft.proposed += planned.count;
+  for (int64_t j = branch.shared; j < branch.shared + kept; ++j) {
+    if (j < std::ssize(accepted_at_)) ++at(accepted_at_, j);
+  }
+  if (span.kept < branch.shared || s.finish != FinishReason::kNone) return;
+  if (s.draft.path == 0 || followed) {
+    acceptance_.observe_branch(branch.confidences.front(), followed);
   }
 }
 
@@ -96,6 +122,11 @@ MeasuredStep Speculator::shape(const StepPlan& plan) const {
     ++step.sequences;
     step.rows += span.count;
     step.drafts += span.drafts;
+  }
+  for (const PlannedBranch& branch : plan.branches) {
+    step.rows += branch.count;
+    step.drafts += branch.count;
+    ++step.branches;
   }
   if (!drafting || !measures_) return {};
   return step;
@@ -143,6 +174,7 @@ int64_t Speculator::offer_forced(Sequence& s, Offer& offer) const {
   draft.confidences.clear();
   draft.forced = 0;
   draft.source = kForced;
+  draft.branch_count = draft.path = 0;
   offer.sequence = &s;
   offer.promise = 0;
   offer.chances.clear();
@@ -216,6 +248,7 @@ bool Speculator::asks(int source, Offer& offer, int64_t tokens_max) const {
   task.tokens_max = std::min(offer.room, tokens_max);
   task.acceptance = &acceptance_;
   task.source = source;
+  task.branches_max = branches_max_;
   return expected_tokens(rate(s, source), task.tokens_max) > offer.promise;
 }
 
@@ -266,7 +299,7 @@ void Speculator::weigh(int source, Offer& offer) const {
   offer.source = source;
 }
 
-// Appends the best drafter's tokens to the forced ones.
+// Appends the best drafter's tokens to the forced ones, and its branches.
 void Speculator::join(Offer& offer) {
   if (offer.best.tokens.empty()) return;
   Sequence& s = *offer.sequence;
@@ -277,13 +310,52 @@ void Speculator::join(Offer& offer) {
     s.draft.confidences.push_back(at(offer.best.confidences, j));
     offer.chances.push_back(before * at(offer.best.chances, j));
   }
-  if (s.request.constraint) cut_forbidden(s);
+  cut_forbidden(s, s.draft.tokens, s.draft.forced);
   offer.chances.resize(s.draft.tokens.size());
+  for (int64_t i = 0; i < offer.best.branch_count; ++i) {
+    join_branch(offer, at(offer.best.branches, i));
+  }
 }
 
-// Drops draft tokens after one that the constraint forbids. Forced tokens stay.
-void Speculator::cut_forbidden(Sequence& s) {
-  std::vector<TokenId>& tokens = s.draft.tokens;
+// A token that ends the text, is not in the vocabulary or is forbidden ends the branch.
+void Speculator::join_branch(Offer& offer, const DraftTask::Branch& from) {
+  Sequence& s = *offer.sequence;
+  Sequence::Draft& draft = s.draft;
+  int64_t shared = draft.forced + from.after, made = draft.branch_count;
+  if (shared > std::ssize(draft.tokens)) return;
+  if (made == std::ssize(draft.branches)) draft.branches.emplace_back();
+  if (made == std::ssize(offer.branch_chances)) offer.branch_chances.emplace_back();
+  Sequence::Branch& branch = at(draft.branches, made);
+  branch.shared = shared;
+  branch.source = offer.source;
+  auto trunk = std::span(draft.tokens).first(as_size(shared));
+  branch.tokens.assign(trunk.begin(), trunk.end());
+  int64_t own_max = draft.forced + offer.room - shared;
+  for (TokenId token : from.tokens) {
+    if (own_max-- <= 0 || token < 0 || token >= vocabulary_ || ends_text(s, token)) break;
+    branch.tokens.push_back(token);
+  }
+  cut_forbidden(s, branch.tokens, shared);
+  int64_t own = std::ssize(branch.tokens) - shared;
+  if (own == 0) return;
+  auto confidences = std::span(from.confidences).first(as_size(own));
+  branch.confidences.assign(confidences.begin(), confidences.end());
+  std::vector<double>& chances = at(offer.branch_chances, made);
+  double chance = shared == 0 ? 1 : at(offer.chances, shared - 1);
+  chances.clear();
+  for (int64_t j = 0; j < own; ++j) {
+    float confidence = at(branch.confidences, j);
+    chance *= j == 0 ? acceptance_.branch_chance(confidence)
+                     : acceptance_.chance(offer.source, from.after + j, confidence,
+                                          at(draft.sources, offer.source));
+    chances.push_back(chance);
+  }
+  ++draft.branch_count;
+}
+
+// Drops draft tokens after one that the constraint forbids, but `kept` of them stay.
+void Speculator::cut_forbidden(Sequence& s, std::vector<TokenId>& tokens, int64_t kept) {
+  if (!s.request.constraint) return;
   TokenConstraint& constraint = *s.request.constraint;
   int walked = 0;
   for (; walked < std::ssize(tokens); ++walked) {
@@ -294,7 +366,7 @@ void Speculator::cut_forbidden(Sequence& s) {
     constraint.accept(narrow<TokenId>(token));
   }
   constraint.rollback(walked);
-  tokens.resize(as_size(std::max<int64_t>(walked, s.draft.forced)));
+  tokens.resize(as_size(std::max<int64_t>(walked, kept)));
 }
 
 // Shortens the drafts to what a step of `running` sequences should verify.
@@ -302,6 +374,12 @@ void Speculator::choose_lengths(std::span<Offer> offers, int64_t running) {
   lines_.clear();
   for (Offer& offer : offers) {
     lines_.push_back({.chances = offer.chances, .saved_s = offer.sequence->draft.saved_s});
+  }
+  for (Offer& offer : offers) {
+    for (int64_t i = 0; i < offer.sequence->draft.branch_count; ++i) {
+      const std::vector<double>& chances = at(offer.branch_chances, i);
+      lines_.push_back({.chances = chances, .branch = true});
+    }
   }
   control_.choose(running, lines_);
   for (size_t i = 0; i < offers.size(); ++i) {
@@ -312,15 +390,49 @@ void Speculator::choose_lengths(std::span<Offer> offers, int64_t running) {
     draft.confidences.resize(as_size(taken));
     draft.forced = std::min(draft.forced, taken);
   }
+  choose_branches(offers);
+}
+
+// Keeps the branches that are to be verified. One that leaves the trunk where that was cut off
+// continues it.
+void Speculator::choose_branches(std::span<Offer> offers) {
+  size_t line = offers.size();
+  for (Offer& offer : offers) {
+    Sequence::Draft& draft = offer.sequence->draft;
+    int taken = 0;
+    for (int64_t i = 0; i < draft.branch_count; ++i) {
+      Sequence::Branch& branch = at(draft.branches, i);
+      int64_t own = lines_[line++].taken;
+      int64_t trunk = std::ssize(draft.tokens);
+      if (own == 0 || branch.shared > trunk || branch.shared + own < draft_tokens_min_) continue;
+      branch.tokens.resize(as_size(branch.shared + own));
+      branch.confidences.resize(as_size(own));
+      if (branch.shared < trunk) {
+        std::swap(branch, at(draft.branches, taken++));
+      } else {
+        std::swap(draft.tokens, branch.tokens);
+        draft.confidences.insert(draft.confidences.end(), branch.confidences.begin(),
+                                 branch.confidences.end());
+        draft.source = branch.source;
+      }
+    }
+    draft.branch_count = taken;
+  }
 }
 
 // ---- Verification ----------------------------------------------------------------------------
 
-bool Speculator::on_path(const LogitRowUse& use) {
-  const Sequence& s = *use.sequence;
+bool Speculator::follows(const LogitRowUse& use) {
+  Sequence& s = *use.sequence;
   if (!use.samples) return true;
-  return s.finish == FinishReason::kNone && s.length() == use.position + 1 &&
-         s.tokens.back() == use.token;
+  bool next = s.finish == FinishReason::kNone && s.length() == use.position + 1 &&
+              s.tokens.back() == use.token;
+  if (!next || use.path == s.draft.path) return next;
+  // Only from the trunk, and only where the branch leaves it.
+  int64_t first = s.length() - s.drawn + at(s.draft.branches, use.path - 1).shared;
+  if (s.draft.path > 0 || use.position != first) return false;
+  s.draft.path = use.path;
+  return true;
 }
 
 void Speculator::observe_drafters(const StepPlan& plan) {
@@ -351,7 +463,8 @@ void Speculator::settle(StepPlan& plan, int64_t running) {
     int64_t drawn = std::exchange(s.drawn, 0);
     if (span.drafts > 0) {
       auto tokens = std::span(s.tokens).last(as_size(drawn));
-      auto drafts = slice(s.draft.tokens, 0, span.drafts);
+      auto drafts = s.draft_path(s.draft.path);
+      if (s.draft.path == 0) drafts = drafts.first(as_size(span.drafts));
       span.kept = std::ranges::mismatch(tokens, drafts).in1 - tokens.begin();
       learn(s, span);
       outcomes_.push_back({&s.draft.saved_s, span.drafts, span.kept});
@@ -359,6 +472,14 @@ void Speculator::settle(StepPlan& plan, int64_t running) {
       for (OwnAcceptance& own : s.draft.sources) own.fade();
     }
     if (drawn > 0 && s.finish == FinishReason::kNone) drafting_.push_back(&s);
+  }
+  for (const PlannedBranch& branch : plan.branches) {
+    if (branch.sequence == nullptr) continue;
+    learn(branch, plan);
+    double* saved_s = &branch.sequence->draft.saved_s;
+    DraftOutcome& outcome = *std::ranges::find(outcomes_, saved_s, &DraftOutcome::saved_s);
+    outcome.drafts += branch.count;
+    ++outcome.branches;
   }
   control_.settle(shape(plan).sequences, outcomes_);
   double began_s = now_s();

@@ -49,7 +49,8 @@ class Speculator {
   bool reads_steps() const;
 
   // Whether the row's token is the sequence's last token, so that its logits are for the next one.
-  static bool on_path(const LogitRowUse& use);
+  // Call it for the rows of a sequence in their order; it notes which branch the sequence follows.
+  static bool follows(const LogitRowUse& use);
 
   // Called when all rows of the step have been read. Records how many drafts each span keeps, and
   // proposes new ones.
@@ -84,6 +85,7 @@ class Speculator {
     int source = 0;
     DraftTask best, task;         // from the best drafter so far, and for the one being asked
     std::vector<double> chances;  // of the whole draft
+    std::vector<std::vector<double>> branch_chances;  // of Draft::branches, for their own tokens
   };
   // What asking a drafter takes, and whether it is asked at present.
   struct Effort {
@@ -93,6 +95,7 @@ class Speculator {
   };
 
   void learn(Sequence& s, const PlannedSpan& span);
+  void learn(const PlannedBranch& planned, const StepPlan& plan);
   int64_t offer_forced(Sequence& s, Offer& offer) const;
   void propose(std::span<Sequence* const> sequences, int64_t running);
   void ask(int source, std::span<Offer> offers, int64_t running);
@@ -100,8 +103,10 @@ class Speculator {
   bool asks(int source, Offer& offer, int64_t tokens_max) const;
   void weigh(int source, Offer& offer) const;
   void join(Offer& offer);
-  void cut_forbidden(Sequence& s);
+  void join_branch(Offer& offer, const DraftTask::Branch& from);
+  void cut_forbidden(Sequence& s, std::vector<TokenId>& tokens, int64_t kept);
   void choose_lengths(std::span<Offer> offers, int64_t running);
+  void choose_branches(std::span<Offer> offers);
   double rate(const Sequence& s, int source) const;
   bool serves(int source, const Sequence& s) const;
   int64_t tokens_max(const Sequence& s) const;
@@ -109,6 +114,7 @@ class Speculator {
 
   const bool jump_forward_, measures_;
   const int64_t draft_tokens_max_, draft_tokens_min_, vocabulary_;
+  const int branches_max_;
   std::vector<NamedDrafter> drafters_;
   Acceptance acceptance_;
   DraftControl control_;

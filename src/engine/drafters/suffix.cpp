@@ -95,11 +95,13 @@ struct Continuation {
   float promised = 0;  // expected number of accepted tokens, by votes alone
 };
 
-// Continues the text while candidates agree.
+// Continues the text while candidates agree. Those whose next token is one of `others` do not.
 void extend(std::span<Candidate> candidates, int64_t count, const DraftTask& task,
-            Continuation& to) {
+            std::span<const TokenId> others, Continuation& to) {
   for (Candidate& c : candidates) {
-    c.agrees = true;
+    c.ahead = c.place;
+    TokenId next = others.empty() ? 0 : token_of(c, task, {});
+    c.agrees = std::ranges::find(others, next) == others.end();
     c.ahead = c.place;
   }
   to.tokens.clear();
@@ -179,7 +181,26 @@ class SuffixDrafter final : public Drafter {
   // Longer matches are more reliable, shorter ones have more votes; take the highest expected gain.
   void propose(DraftTask& task) {
     Candidates candidates = candidates_for(task);
-    std::span<Candidate> all = candidates.used();
+    begun_.clear();
+    float trusted = choose(candidates.used(), task);
+    if (best_.promised == 0) return;
+    begun_.push_back(best_.tokens.front());
+    for (size_t j = 0; j < best_.tokens.size(); ++j) {
+      if (!task.add(best_.tokens[j], trusted * best_.shares[j])) break;
+    }
+    while (task.branch_count < task.branches_max) {
+      trusted = choose(candidates.used(), task);
+      if (best_.promised == 0) return;
+      begun_.push_back(best_.tokens.front());
+      DraftTask::Branch& branch = *task.add_branch(0);
+      branch.tokens = best_.tokens;
+      for (float share : best_.shares) branch.confidences.push_back(trusted * share);
+    }
+  }
+
+  // Sets best_ to the best continuation that does not begin with a token of begun_, and returns how
+  // far its match is trusted.
+  float choose(std::span<Candidate> all, const DraftTask& task) {
     best_.promised = 0;
     float trusted = 0;
     size_t voters = 0;
@@ -188,19 +209,17 @@ class SuffixDrafter final : public Drafter {
       while (voters < all.size() && all[voters].length == length) ++voters;
       bool whole = length == TextIndex::kContextMax;
       int64_t count = whole ? task.tokens_max : std::min(task.tokens_max, length + 1);
-      extend(all.first(voters), count, task, tried_);
+      extend(all.first(voters), count, task, begun_, tried_);
       if (tried_.promised <= best_.promised) continue;
       std::swap(best_, tried_);
       trusted = match_confidence(length);
     }
-    if (best_.promised == 0) return;
-    for (size_t j = 0; j < best_.tokens.size(); ++j) {
-      if (!task.add(best_.tokens[j], trusted * best_.shares[j])) return;
-    }
+    return trusted;
   }
 
   std::list<SharedText> texts_;  // most recently used first
   Continuation best_, tried_;    // reused
+  std::vector<TokenId> begun_;   // the first tokens of what is proposed
 };
 
 }  // namespace

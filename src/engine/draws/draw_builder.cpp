@@ -18,11 +18,17 @@ bool is_stop(const Sequence& s, TokenId token) {
          s.request.options.stop_token_ids.end();
 }
 
-// The logit rows of one sequence, in position order.
+// The logit rows of one span of a sequence, in position order.
 class SequenceDraws {
  public:
-  SequenceDraws(Sequence& s, int64_t vocabulary, DrawBatch& draws)
-      : s_(s), vocabulary_(vocabulary), words_(divide_up(vocabulary, 32)), draws_(draws) {
+  SequenceDraws(Sequence& s, int path, int64_t vocabulary, DrawBatch& draws)
+      : s_(s),
+        path_(path),
+        tokens_(s.draft_path(path)),
+        vocabulary_(vocabulary),
+        words_(divide_up(vocabulary, 32)),
+        draws_(draws) {
+    if (path > 0) follow_trunk(at(s.draft.branches, path - 1).shared);
     add_logit_bias();
     biases_ = part_at_end(draws.biases, s.request.sampling.logit_bias.size());
     const std::vector<TokenId>& chosen = s.request.options.logprob_token_ids;
@@ -32,14 +38,15 @@ class SequenceDraws {
   SequenceDraws(const SequenceDraws&) = delete;
   SequenceDraws& operator=(const SequenceDraws&) = delete;
   ~SequenceDraws() {
+    if (path_ == 0) s_.draft.reachable = walked_;
     if (s_.request.constraint) s_.request.constraint->rollback(narrow<int>(walked_));
     if (!s_.request.sampling.has_penalties()) return;
     for (int64_t i = walked_; i > 0; --i) {
-      s_.counts.remove(at(s_.draft.tokens, i - 1));
+      s_.counts.remove(at(tokens_, i - 1));
     }
   }
 
-  const Sequence& sequence() const { return s_; }
+  bool has(const LogitRowUse& use) const { return use.sequence == &s_ && use.path == path_; }
 
   void add(const LogitRowUse& use) {
     DrawRow row = draw_row(s_.request.sampling, use.position + 1);
@@ -69,20 +76,33 @@ class SequenceDraws {
     return {.begin = narrow<int32_t>(array.size() - count), .count = narrow<int32_t>(count)};
   }
 
+  // A branch begins after so many tokens of the trunk, whose rows have been added.
+  void follow_trunk(int64_t tokens) {
+    lost_ = tokens > s_.draft.reachable;
+    while (!lost_ && walked_ < tokens) walk(at(tokens_, walked_));
+  }
+
+  void walk(TokenId token) {
+    if (s_.request.constraint) s_.request.constraint->accept(token);
+    if (s_.request.sampling.has_penalties()) s_.counts.add(token);
+    ++walked_;
+  }
+
   // Advances the constraint and counts past the row's token. False if that token cannot be drawn.
   bool reach(const LogitRowUse& use) {
     if (use.position < s_.length()) return true;
-    const DrawRow& before = draws_.rows.back();
+    lost_ = lost_ || forbidden(use.token) || is_stop(s_, use.token);
+    if (!lost_) walk(use.token);
+    return !lost_;
+  }
+
+  // By the mask of the row before. A branch begins with an allowed token (drafters/speculate.h).
+  bool forbidden(TokenId token) const {
+    if (first_ == std::ssize(draws_.rows)) return false;
+    int32_t mask = draws_.rows.back().mask;
     auto words = as_size(words_);
-    bool forbidden =
-        before.mask >= 0 &&
-        !has_bit(std::span(draws_.masks).subspan(as_size(before.mask) * words, words), use.token);
-    lost_ = lost_ || forbidden || is_stop(s_, use.token);
-    if (lost_) return false;
-    if (s_.request.constraint) s_.request.constraint->accept(use.token);
-    if (s_.request.sampling.has_penalties()) s_.counts.add(use.token);
-    ++walked_;
-    return true;
+    return mask >= 0 &&
+           !has_bit(std::span(draws_.masks).subspan(as_size(mask) * words, words), token);
   }
 
   // Appends a mask and returns its index; -1 if every token is allowed.
@@ -119,14 +139,17 @@ class SequenceDraws {
   ArrayPart add_dry() {
     size_t begin = draws_.biases.size();
     add_logit_bias();
-    auto draft = slice(s_.draft.tokens, 0, walked_);
+    auto draft = tokens_.first(as_size(walked_));
     s_.dry.append(s_.request.sampling, s_.tokens, draft, draws_.biases);
     return part_at_end(draws_.biases, draws_.biases.size() - begin);
   }
 
   Sequence& s_;
+  const int path_;
+  const std::span<const TokenId> tokens_;  // of the draft
   const int64_t vocabulary_, words_;
   DrawBatch& draws_;
+  const int64_t first_ = std::ssize(draws_.rows);
   ArrayPart biases_, chosen_;
   int64_t walked_ = 0;  // draft tokens advanced over
   bool lost_ = false;
@@ -165,8 +188,8 @@ void build_draws(std::span<const LogitRowUse> uses, int64_t vocabulary, DrawBatc
   draws.clear();
   reserve(uses, draws);
   for (size_t i = 0; i < uses.size();) {
-    SequenceDraws rows(*uses[i].sequence, vocabulary, draws);
-    for (; i < uses.size() && uses[i].sequence == &rows.sequence(); ++i) rows.add(uses[i]);
+    SequenceDraws rows(*uses[i].sequence, uses[i].path, vocabulary, draws);
+    for (; i < uses.size() && rows.has(uses[i]); ++i) rows.add(uses[i]);
   }
 }
 

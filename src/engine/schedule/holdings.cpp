@@ -58,19 +58,66 @@ bool Holdings::copy_part(Sequence& s, const PrefixMatch& match, std::vector<Unit
   return true;
 }
 
-bool Holdings::add_page(Sequence& s) {
+// Takes a unit of each class with pages; empty if one has none.
+UnitSet Holdings::take_page() {
   UnitSet units;
   for (int c = 0; c < classes_.count; ++c) {
     if (!classes_[c].paged()) continue;
     units[c] = tree_.take(c);
     if (units[c] >= 0) continue;
     tree_.give_back(units);
-    return false;
+    return {};
   }
+  return units;
+}
+
+bool Holdings::add_page(Sequence& s) {
+  UnitSet units = take_page();
+  if (units == UnitSet()) return false;
   for (int c = 0; c < classes_.count; ++c) {
     if (classes_[c].paged()) s.held(c).units.push_back(units[c]);
   }
   return true;
+}
+
+bool Holdings::start_branch(Sequence& s, Sequence::Branch& branch, int64_t first, int64_t end,
+                            std::vector<UnitCopy>& copies) {
+  branch.first_page = first / classes_.page_size_tokens;
+  if (branch.first_page < leased_pages(s)) return false;
+  for (int64_t pages = branch.first_page; pages < pages_for(end); ++pages) {
+    UnitSet units = take_page();
+    if (units == UnitSet()) {
+      end_branch(branch);
+      return false;
+    }
+    for (int c = 0; c < classes_.count; ++c) at(branch.units, c).push_back(units[c]);
+  }
+  int64_t known = s.computed - branch.first_page * classes_.page_size_tokens;
+  for (int c = 0; c < classes_.count && known > 0; ++c) {
+    copies.push_back({c, at(s.held(c).units, branch.first_page), at(branch.units, c).front(),
+                      narrow<int32_t>(known)});
+  }
+  return true;
+}
+
+void Holdings::follow_branch(Sequence& s, Sequence::Branch& branch) {
+  for (int c = 0; c < classes_.count; ++c) {
+    std::vector<int32_t>& units = s.held(c).units;
+    for (int64_t i = 0; i < std::ssize(at(branch.units, c)); ++i) {
+      int64_t page = branch.first_page + i;
+      if (page == std::ssize(units)) units.push_back(-1);
+      std::swap(at(units, page), at(at(branch.units, c), i));
+    }
+  }
+}
+
+void Holdings::end_branch(Sequence::Branch& branch) {
+  for (int c = 0; c < classes_.count; ++c) {
+    for (int32_t unit : at(branch.units, c)) {
+      if (unit >= 0) tree_.give_back(c, unit);
+    }
+    at(branch.units, c).clear();
+  }
 }
 
 bool Holdings::reserve(Sequence& s, int64_t end) {
@@ -143,6 +190,7 @@ void Holdings::drop(Sequence& s) {
     held.units.clear();
     held.first = 0;
   }
+  for (Sequence::Branch& branch : s.draft.branches) end_branch(branch);
   s.lease.release();
   s.computed = 0;
 }
@@ -160,6 +208,9 @@ void Holdings::check(const Sequence& s, UnitCounts& held) const {
       CHECK(unit < tree_.use(c).total || (i < own && unit == tree_.blank(c)));
       at(held, c) += i >= own && unit >= 0;
     }
+  }
+  for (const Sequence::Branch& branch : s.draft.branches) {
+    for (int c = 0; c < classes_.count; ++c) at(held, c) += std::ssize(at(branch.units, c));
   }
 }
 

@@ -31,6 +31,15 @@ class Holdings {
   // past. False if there are not enough; units taken so far stay.
   bool reserve(Sequence& s, int64_t end);
 
+  // Allocates the branch's own pages for positions [first, end), and appends the copy of what its
+  // first page has of known tokens to `copies`. False, with nothing allocated, if there are too few
+  // pages, or if the tree has part of that page already.
+  bool start_branch(Sequence& s, Sequence::Branch& branch, int64_t first, int64_t end,
+                    std::vector<UnitCopy>& copies);
+  // The branch's pages and those of the sequence change places.
+  void follow_branch(Sequence& s, Sequence::Branch& branch);
+  void end_branch(Sequence::Branch& branch);
+
   // Publishes complete pages up to s.computed to the tree. `with_rest` includes the last, partial
   // page, which the sequence keeps writing.
   void publish(Sequence& s, bool with_rest);
@@ -52,6 +61,7 @@ class Holdings {
   int64_t leased_pages(const Sequence& s) const { return pages_for(s.lease.end()); }
   bool take_slots(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy>& copies);
   bool copy_part(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy>& copies);
+  UnitSet take_page();
   bool add_page(Sequence& s);
   void leave_behind(Sequence& s);
 

@@ -27,8 +27,22 @@ int64_t budget_rows(const Sequence& s, int64_t rows) {
 
 void StepPlan::clear() {
   spans.clear();
+  branches.clear();
   captures.clear();
   copies.clear();
+}
+
+int64_t StepPlan::row_of(int64_t span, int64_t span_row, int64_t position) const {
+  const PlannedSpan& trunk = at(spans, span);
+  int path = trunk.sequence->draft.path;
+  int64_t row = 0;
+  for (const PlannedSpan& s : spans) row += s.count;
+  for (const PlannedBranch& branch : branches) {
+    bool followed = branch.span == span && branch.path == path;
+    if (followed && position >= branch.first) return row + position - branch.first;
+    row += branch.count;
+  }
+  return span_row + position - trunk.first;
 }
 
 Scheduler::Scheduler(const SchedulerConfig& config)
@@ -155,7 +169,7 @@ void Scheduler::plan(StepPlan& plan) {
   if (tiers_ != nullptr) look_ahead();
   // The rest is too small for a waiting prompt, or no prompt waits.
   if (rows_left_ >= config_.classes.resume_alignment_tokens) for_drafts += rows_left_;
-  add_drafts(plan, for_drafts);
+  add_branches(plan, add_drafts(plan, for_drafts));
   plan_captures(plan);
 }
 
@@ -219,10 +233,11 @@ int64_t Scheduler::draft_rows(const StepPlan& plan) const {
 }
 
 // Appends draft rows to spans that end at the last known token, as far as there are rows and pages.
-void Scheduler::add_drafts(StepPlan& plan, int64_t rows) {
+// Returns how many rows are left.
+int64_t Scheduler::add_drafts(StepPlan& plan, int64_t rows) {
   for (PlannedSpan& span : plan.spans) {
     Sequence& s = *span.sequence;
-    if (rows == 0) return;
+    if (rows == 0) return 0;
     if (s.draft.tokens.empty() || span.end() != s.length()) continue;
     int64_t drafts = std::min(rows, std::ssize(s.draft.tokens));
     if (!holdings_.reserve(s, span.end() + drafts)) {
@@ -232,6 +247,39 @@ void Scheduler::add_drafts(StepPlan& plan, int64_t rows) {
     span.drafts = drafts;
     span.count += drafts;
     rows -= drafts;
+  }
+  return rows;
+}
+
+void Scheduler::add_branches(StepPlan& plan, int64_t rows) {
+  if (!config_.classes.draft_trees) return;
+  for (int64_t i = 0; i < std::ssize(plan.spans); ++i) {
+    const PlannedSpan& span = at(plan.spans, i);
+    Sequence& s = *span.sequence;
+    if (span.end() - span.drafts != s.length()) continue;
+    for (int path = 1; path <= s.draft.branch_count; ++path) {
+      Sequence::Branch& branch = at(s.draft.branches, path - 1);
+      int64_t count = std::min(rows, std::ssize(branch.tokens) - branch.shared);
+      if (count == 0) return;
+      int64_t first = s.length() + branch.shared;
+      bool grows = branch.shared < span.drafts &&
+                   holdings_.start_branch(s, branch, first, first + count, plan.copies);
+      if (!grows) continue;
+      branch.tokens.resize(as_size(branch.shared + count));
+      plan.branches.push_back(
+          {.sequence = &s, .path = path, .span = i, .first = first, .count = count});
+      rows -= count;
+    }
+  }
+}
+
+void Scheduler::settle_branches(const StepPlan& plan) {
+  for (const PlannedBranch& planned : plan.branches) {
+    if (planned.sequence == nullptr) continue;
+    Sequence& s = *planned.sequence;
+    Sequence::Branch& branch = at(s.draft.branches, planned.path - 1);
+    if (s.draft.path == planned.path) holdings_.follow_branch(s, branch);
+    holdings_.end_branch(branch);
   }
 }
 

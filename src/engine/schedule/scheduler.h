@@ -14,6 +14,7 @@
 // those rows. Drafts never evict another sequence's pages. Rejected rows are rolled back: pages by
 // length. A state that is overwritten in place stays as it is after the last known token; the
 // sequence's next step replays the accepted drafts from their log (kernels/kernel_table.h).
+// Branches of drafts run on pages of their own, if rows and pages are left.
 //
 // Room: a sequence is admitted when free and cached pages suffice for its prompt and a share of the
 // output of all running sequences. If that share turns out too small, the sequence admitted last is
@@ -54,6 +55,16 @@ struct PlannedSpan {
   int64_t end() const { return first + count; }
 };
 
+// Rows of a branch of a draft (Sequence::Branch). They come after the rows of all spans.
+struct PlannedBranch {
+  Sequence* sequence = nullptr;
+  int path = 0;      // Sequence::Draft::path
+  int64_t span = 0;  // of its trunk
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t end() const { return first + count; }
+};
+
 // Snapshots to take of the states after `position` of spans[span].
 struct PlannedCapture {
   int64_t span = 0;
@@ -63,9 +74,13 @@ struct PlannedCapture {
 
 struct StepPlan {
   std::vector<PlannedSpan> spans;
+  std::vector<PlannedBranch> branches;
   std::vector<PlannedCapture> captures;
   std::vector<UnitCopy> copies;  // made before the step, in this order
   void clear();
+  // The row of the step at `position` of the sequence of spans[span], whose first row is
+  // `span_row`, along the draft that the sequence follows.
+  int64_t row_of(int64_t span, int64_t span_row, int64_t position) const;
 };
 
 struct SchedulerConfig {
@@ -109,6 +124,9 @@ class Scheduler {
   // captures as written, and spans say how many drafts they keep. Spans without a sequence are
   // skipped.
   void commit(const StepPlan& plan);
+  // The step's tokens are known: sequences that follow a branch take over its pages, and the other
+  // branches end. Before commit().
+  void settle_branches(const StepPlan& plan);
 
   // Removes the sequence; its units are free or cached afterwards.
   std::unique_ptr<Sequence> remove(Sequence* sequence);
@@ -142,7 +160,8 @@ class Scheduler {
   void take_span(Sequence& s, StepPlan& plan);
   Sequence& last_admitted() const;
   int64_t draft_rows(const StepPlan& plan) const;
-  void add_drafts(StepPlan& plan, int64_t rows);
+  int64_t add_drafts(StepPlan& plan, int64_t rows);
+  void add_branches(StepPlan& plan, int64_t rows);
   void plan_captures(StepPlan& plan);
   void count_in_flight(const UnitSet& units, int64_t change);
   bool wants_snapshot(const Sequence& s, int64_t position) const;

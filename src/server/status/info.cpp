@@ -52,6 +52,8 @@ Json drafters_json(const EngineStats& stats) {
                    {"drafts", drafter.drafts},
                    {"draft_tokens", drafter.draft_tokens},
                    {"accepted_tokens", drafter.accepted_tokens},
+                   {"branches", drafter.branches},
+                   {"followed_branches", drafter.followed_branches},
                    {"time_s", drafter.time_s}});
   }
   return all;
@@ -159,6 +161,7 @@ Json server_json(const Service& service, const SpeculationStats& speculation) {
           {"speculative_algorithm", algorithm_json(engine)},
           {"speculative_draft_model_path", path_json(engine)},
           {"speculative_num_draft_tokens", engine.draft_tokens_max},
+          {"speculative_eagle_topk", engine.draft_topk},
           {"disable_overlap_schedule", !engine.overlap_schedule},
           {"draw_revision", kDrawRevision},
           {"version", config.version},

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "base/random.h"
 #include "base/signed.h"
@@ -251,6 +253,29 @@ TEST(DraftControl, PausesWhereDraftsAreMeasuredToLose) {
   EXPECT_LT(stats.measured_gain, 1);
   EXPECT_GT(stats.paused_steps, 4000);
   EXPECT_NEAR(stats.plain_s[0], kMs, 0.01 * kMs);
+}
+
+// Rows are free, but each branch takes half a step more.
+TEST(DraftControl, ABranchCountsForWhatItTakesBesidesItsRows) {
+  RowCurve flat;
+  flat.fill(1);
+  DraftControl control(flat, true);
+  for (int i = 0; i < 8; ++i) {
+    control.observe({.sequences = 1, .rows = 1, .tokens = 1, .time_s = kMs});
+  }
+  const double trunk[] = {0.5, 0.2}, branch[] = {0.3};
+  auto choose = [&] {
+    std::array<DraftLine, 2> lines = {DraftLine{.chances = trunk},
+                                      DraftLine{.chances = branch, .branch = true}};
+    control.choose(1, lines);
+    return std::pair(lines[0].taken, lines[1].taken);
+  };
+  EXPECT_EQ(choose(), std::pair(int64_t{2}, int64_t{1}));
+  for (int i = 0; i < 40; ++i) {
+    control.observe(
+        {.sequences = 1, .rows = 4, .drafts = 3, .tokens = 2, .time_s = 1.5 * kMs, .branches = 1});
+  }
+  EXPECT_EQ(choose(), std::pair(int64_t{2}, int64_t{0})) << "0.3 tokens are less than half a step";
 }
 
 TEST(DraftControl, GoesOnWhereDraftsSaveTime) {

@@ -37,8 +37,6 @@ std::string refusal(const std::function<void(Batch&)>& change) {
 TEST(Batch, RefusesWhatNoKernelUnderstandsYet) {
   EXPECT_EQ(refusal([](Batch&) {}), "");
   EXPECT_EQ(refusal([](Batch& b) { b.position_axes = 3; }), "batch: 3 position axes");
-  EXPECT_EQ(refusal([](Batch& b) { b.row_parents = {0, 0}; }),
-            "batch: draft trees are not supported");
   EXPECT_EQ(refusal([](Batch& b) { b.embedding_rows = {1}; }),
             "batch: embedding rows are not supported");
   EXPECT_EQ(refusal([](Batch& b) { b.adapters = {0}; }), "batch: adapters are not supported");
@@ -121,9 +119,28 @@ TEST(Batch, RefusesCapturesOfDraftsButNotOfReplays) {
   EXPECT_EQ(of(6), "batch: a capture after position 6 of a span of 2 from 5");
 }
 
+TEST(Batch, RefusesSharedRowsThatItDoesNotHave) {
+  auto of = [](SpanArgs shared, bool trees = true) {
+    Batch batch = plain_batch();
+    batch.shared_rows = {shared};
+    StateClasses classes = kClasses;
+    classes.draft_trees = trees;
+    Status status = batch.validate(10, classes);
+    return status ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(of({.row_begin = 1, .row_count = 1, .first_position = 1}), "");
+  EXPECT_EQ(of({.row_begin = 1, .row_count = 2, .first_position = 1}),
+            "batch: 2 shared rows from row 1 and position 1 of 2 rows");
+  EXPECT_EQ(of({.row_begin = 1, .row_count = 1, .first_position = 2}),
+            "batch: 1 shared rows from row 1 and position 2 of 2 rows");
+  EXPECT_EQ(of({.row_begin = 1, .row_count = 1, .first_position = 1}, false),
+            "batch: a draft tree of a model that keeps more than pages of rows");
+}
+
 TEST(Batch, ClearsEveryField) {
   Batch batch = plain_batch();
-  batch.row_parents = batch.embedding_rows = {1};
+  batch.embedding_rows = {1};
+  batch.shared_rows = {{.row_count = 1}};
   batch.tables[kSlots].captures = {{0, 1, 0}};
   batch.copies = {{kPathClass, 0, 1, 2}};
   batch.position_axes = 3;
@@ -133,7 +150,7 @@ TEST(Batch, ClearsEveryField) {
   EXPECT_EQ(batch.position_axes, 1);
   EXPECT_TRUE(batch.positions.empty() && batch.spans.empty() && batch.copies.empty());
   EXPECT_TRUE(batch.prompt_tokens.empty() && batch.adapters.empty() && batch.drafts.empty());
-  EXPECT_TRUE(batch.logit_rows.empty() && batch.row_parents.empty());
+  EXPECT_TRUE(batch.logit_rows.empty() && batch.shared_rows.empty());
   EXPECT_TRUE(batch.embedding_rows.empty());
   for (const UnitTable& table : batch.tables) {
     EXPECT_TRUE(table.units.empty() && table.captures.empty());
