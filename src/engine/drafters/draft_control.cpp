@@ -26,7 +26,10 @@ constexpr double kSavedMax = 12;
 constexpr double kTrialShare = 0.004, kTrialsMax = 4, kTrialsAtFirst = 2;
 constexpr int64_t kStepsBetweenTrials = 8;
 // Measurements older than this many steps are repeated when a trial is affordable.
-constexpr int64_t kPlainAge = 128, kDraftedAge = 1024;
+// What drafts are compared with is measured more often the less they gain: at up to this share of
+// the time.
+constexpr int64_t kPlainAge = 128, kPlainAgeMin = 8, kDraftedAge = 1024;
+constexpr double kPlainShare = 0.004;
 // The first steps have no drafts: they are what others are compared with.
 constexpr int64_t kFirstPlainSteps = 4;
 // A drafter that has nothing verified by then pays for its proposals all the same.
@@ -36,6 +39,9 @@ constexpr int64_t kPassesAhead = 4;
 constexpr double kGainMemory = 0.95, kMeasuredMemory = 0.99;
 // Weight of a new measurement of what branches take.
 constexpr double kBranchWeight = 0.1;
+// Weight of a new measurement of the bias, how fast it fades while no draft is chosen, and how far
+// it may go.
+constexpr double kBiasWeight = 0.2, kBiasFade = 0.01, kBiasMax = 1.2;
 
 }  // namespace
 
@@ -89,7 +95,7 @@ DraftControl::Choice DraftControl::best(int64_t sequences, const RowCurve& times
                                         double plain_rate) const {
   Choice choice{0, plain_rate};
   for (int64_t m = 1; m < std::ssize(sums_); ++m) {
-    double rate = (sequences + at(sums_, m)) / at_rows(times, sequences + m);
+    double rate = (sequences + at(sums_, m)) / (at_rows(times, sequences + m) * bias_);
     if (rate > choice.rate && affords(loss_s(sequences, m, times), m)) choice = {m, rate};
   }
   if (choice.rate < kGainMin * plain_rate) choice = {0, plain_rate};
@@ -108,9 +114,11 @@ int64_t DraftControl::choose(int64_t sequences, std::span<DraftLine> lines) {
   predicted_gain_ = kGainMemory * predicted_gain_ + (1 - kGainMemory) * choice.rate / plain_rate;
   if (choice.tokens == 0 && !order_.empty()) ++unpaid_steps_;
   int64_t tokens = choice.tokens;
+  next_.time_s = tokens > 0 ? at_rows(times, sequences + tokens) : 0;
   if (measures_ && ++since_trial_ >= kStepsBetweenTrials) {
     tokens = trial(sequences, times, choice);
     next_.trial = tokens != choice.tokens;
+    if (next_.trial) next_.time_s = 0;
     if (next_.trial) next_.excess_s = excess_s(sequences, tokens, times, choice.rate);
   }
   for (int64_t m = 0; m < tokens; ++m) {
@@ -150,7 +158,9 @@ int64_t DraftControl::trial(int64_t sequences, const RowCurve& times, const Choi
     if (cheapest == 0 || excess(m) < excess(cheapest)) cheapest = m;
   }
   if (unknown > 0) return unknown;
-  bool stale = best.tokens > 0 && cost_.plain_age(sequences) > kPlainAge;
+  double gain = best.rate * plain_s / sequences - 1;
+  auto age_max = std::clamp<double>(gain / kPlainShare, kPlainAgeMin, kPlainAge);
+  bool stale = best.tokens > 0 && cost_.plain_age(sequences) > age_max;
   if (stale && affordable(0)) return 0;
   if (old > 0) return old;
   // By current estimates no draft pays. A trial may correct them.
@@ -239,6 +249,11 @@ void DraftControl::observe(const MeasuredStep& step) {
   trials_s_ = std::min(trials_s_ + kTrialShare * all_s - chosen.excess_s, kTrialsMax * plain_s);
   tried_ |= step.drafts > 0 || cost_.steps() > kFirstSteps;
   if (tried_) credit_s_ -= step.drafting_s;
+  if (step.branches == 0) {
+    double ratio = chosen.time_s > 0 ? std::min(step.time_s / chosen.time_s, kBiasMax) : 1;
+    double weight = chosen.time_s > 0 ? kBiasWeight : kBiasFade;
+    bias_ = std::clamp(bias_ + weight * (ratio - bias_), 1.0, kBiasMax);
+  }
   if (chosen.trial) {
     ++trials_;
     since_trial_ = 0;

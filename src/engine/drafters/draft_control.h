@@ -111,6 +111,7 @@ class DraftControl {
   struct Chosen {
     bool trial = false;
     double excess_s = 0;  // expected, of a trial
+    double time_s = 0;    // expected, of a step with drafts that is no trial
   };
 
   void sort(std::span<DraftLine> lines, double branch_tokens);
@@ -125,6 +126,9 @@ class DraftControl {
   StepCost cost_;
   double credit_s_ = 0, credit_max_s_ = 0;
   double trials_s_ = 0;  // what trials may take
+  // Measured times of chosen lengths over what was expected: a length is chosen where its time
+  // looks short, by chance too.
+  double bias_ = 1;
   double branch_s_ = 0;  // what a branch takes besides its rows: it reads the context once more
   double token_s_ = 0;   // the loss by one draft token, as of the last choice
   int64_t since_trial_ = 0;
