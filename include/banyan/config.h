@@ -154,6 +154,8 @@ struct EngineConfig {
   //   suffix  the same, and cached texts of the same namespace
   //   mtp     the model's own multi-token prediction layer; eagle3: a head trained for the model
   //   draft   a smaller model with the same vocabulary
+  // A trained estimate of which of their tokens are accepted, in place of counts; empty: none.
+  std::string draft_filter_path;
   // Even without a drafter, ngram serves requests that carry a prediction.
   std::vector<std::string> drafters;
   std::string draft_model_path;             // draft, eagle3: its folder; alone it implies draft

@@ -72,6 +72,9 @@ struct EngineAssembly {
   // are right (engine/drafters/emulated.h).
   static void emulate_acceptance(Engine& engine, double rate);
 
+  // For the training of a filter: engine/drafters/draft_filter.h.
+  static void observe_drafts(Engine& engine, DraftObserver observer);
+
   // For tests that check invariants between steps.
   static const Scheduler& scheduler(const Engine& engine);
   // Steps that were launched while another was in flight.

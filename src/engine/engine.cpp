@@ -79,11 +79,13 @@ class Engine::Impl {
  public:
   // `tiers` null: nothing is stored outside memory.
   Impl(const EngineConfig& config, std::unique_ptr<Runner> runner,
-       std::vector<NamedDrafter> drafters, std::unique_ptr<TierSetup> tiers)
+       std::vector<NamedDrafter> drafters, std::shared_ptr<const DraftFilter> filter,
+       std::unique_ptr<TierSetup> tiers)
       : config_(limit_drafts(config, runner->classes())),
         runner_(std::move(runner)),
         scheduler_(scheduler_config(config, *runner_)),
-        speculator_(config_, info().vocabulary, std::move(drafters), step_estimate(info())) {
+        speculator_(config_, info().vocabulary, std::move(drafters), step_estimate(info()),
+                    std::move(filter)) {
     // Page tables grow only while sequences do, except where many sequences share a prefix.
     auto pages = as_size(info().total_tokens_max / info().page_size_tokens);
     for (PlannedStep& step : steps_) {
@@ -100,6 +102,7 @@ class Engine::Impl {
   Result<SequenceId> submit(GenerateRequest request, TokenSink sink,
                             std::vector<TokenId> recorded = {});
   void emulate_acceptance(double rate) { speculator_.emulate_acceptance(rate); }
+  void observe_drafts(DraftObserver observer) { speculator_.observe_tokens(std::move(observer)); }
   void cancel(SequenceId id) { scheduler_.cancel(id); }
   void flush_cache() {
     scheduler_.tree().flush();
@@ -614,6 +617,10 @@ void EngineAssembly::emulate_acceptance(Engine& engine, double rate) {
   engine.impl_->emulate_acceptance(rate);
 }
 
+void EngineAssembly::observe_drafts(Engine& engine, DraftObserver observer) {
+  engine.impl_->observe_drafts(std::move(observer));
+}
+
 const Scheduler& EngineAssembly::scheduler(const Engine& engine) {
   return engine.impl_->scheduler();
 }
@@ -632,6 +639,9 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
     chosen.drafters = TRY(chosen_drafters(config));
     bool tiered = config.cache_storage.on();
     chosen.state_digest = config.state_digest || tiered;
+    std::shared_ptr<const DraftFilter> filter;
+    if (!config.draft_filter_path.empty())
+      filter = TRY(DraftFilter::load(config.draft_filter_path));
     std::unique_ptr<Runner> draft;
     if (loads_draft_model(chosen)) draft = TRY(load_draft_model(chosen, families));
     auto runner = TRY(Runner::load(chosen, progress, families, lone_rank(), draft.get()));
@@ -641,7 +651,7 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
       drafters.push_back(std::move(drafter));
     }
     return std::unique_ptr<Engine>(new Engine(std::make_unique<Engine::Impl>(
-        chosen, std::move(runner), std::move(drafters), std::move(tiers))));
+        chosen, std::move(runner), std::move(drafters), std::move(filter), std::move(tiers))));
   });
 }
 

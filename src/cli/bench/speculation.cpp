@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <fstream>
 #include <memory>
 
 #include "base/divide.h"
@@ -36,6 +37,7 @@ struct BenchSpeculationOptions {
   int64_t new_tokens_max = 256;
   int limit = 0;
   std::optional<double> acceptance;
+  std::string log_path;  // of draft tokens; empty: none
   bool explain = false;
   bool json = false;
 };
@@ -107,6 +109,23 @@ Result<std::unique_ptr<Llm>> load(const BenchSpeculationOptions& o, const Engine
   return llm;
 }
 
+// Writes a line of JSON for each token of a drafter that is verified.
+Status log_drafts(const std::string& path, Engine& engine, std::ofstream& log) {
+  if (path.empty()) return {};
+  log.open(path);
+  if (!log) return io_error("--draft-log {} cannot be written", path);
+  EngineAssembly::observe_drafts(
+      engine, [&log](std::string_view drafter, const DraftToken& token, bool accepted) {
+        log << dump_json({{"drafter", drafter},
+                          {"position", token.position},
+                          {"confidence", token.confidence},
+                          {"joint", token.joint},
+                          {"accepted", accepted}})
+            << "\n";
+      });
+  return {};
+}
+
 Result<std::vector<SpeculationResult>> measure(const BenchSpeculationOptions& o, Llm& llm,
                                                const std::vector<RecordedText>& texts) {
   ProgressLine progress("bench");
@@ -145,8 +164,13 @@ Result<int> bench(const BenchSpeculationOptions& o) {
   EngineConfig config = o.config;
   config.model_path = TRY(locate_model(o.config.model_path));
   TRY(choose_sizes(o, texts, config));
+  std::ofstream log;
   std::unique_ptr<Llm> llm = TRY(load(o, config));
+  TRY(log_drafts(o.log_path, llm->engine(), log));
   std::vector<SpeculationResult> results = TRY(measure(o, *llm, texts));
+  if (!o.log_path.empty() && !log.flush()) {
+    return io_error("--draft-log {} could not be written to its end", o.log_path);
+  }
   if (o.json) {
     Json json = speculation_json(results);
     json["machine"] = describe_machine(llm->info());
@@ -183,6 +207,11 @@ VerbAction declare_bench_speculation(CLI::App& app) {
                  "Replace what a drafter with a model proposes: this share of its tokens is right")
       ->check(between(0.0, 1.0))
       ->type_name("F");
+  app.add_option("--draft-log", o->log_path,
+                 "Write each verified draft token, with what was known before, for "
+                 "tools/train_draft_filter.py")
+      ->default_str("")
+      ->type_name("FILE");
   app.add_flag("--explain", o->explain,
                "Also print the speed-up that step times and acceptance predict");
   app.add_flag("--json", o->json, "Print one JSON object");
@@ -198,6 +227,7 @@ const Verb kBenchSpeculationVerb = {
     "  banyan bench speculation MODEL --speculative-algorithm SUFFIX --pairs 3\n"
     "  banyan bench speculation MODEL --speculative-algorithm NEXTN --emulate-acceptance 0.8\n"
     "  banyan bench speculation MODEL --speculative-algorithm SUFFIX,NEXTN --explain\n"
+    "  banyan bench speculation MODEL --speculative-algorithm NEXTN --draft-log drafts.jsonl\n"
     "\n"
     "Answers each conversation with and without drafts in turn. If its last message is the\n"
     "assistant's, the model computes as ever, but these tokens are drawn in place of its own,\n"

@@ -158,6 +158,12 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
                  "have chains")
       ->check(between(1, 8))
       ->type_name("N");
+  app.add_option("--speculative-draft-filter", config.draft_filter_path,
+                 "Safetensors file of a trained filter (C2T) that says which draft tokens are "
+                 "worth verifying, in place of what is learned while running; "
+                 "tools/train_draft_filter.py trains one")
+      ->default_str("")
+      ->type_name("FILE");
   app.add_option("--speculative-draft-vocabulary", config.draft_vocabulary,
                  "NEXTN: draft only the first N tokens of the vocabulary, which are the frequent "
                  "ones; 0: all")

@@ -57,17 +57,17 @@ double Acceptance::rate(int source) const {
   return at(sources_, source).all.rate(source == 0 ? kForcedPrior : kDraftPrior, kPriorTokens);
 }
 
-double Acceptance::common(int source, int64_t position, float confidence) const {
+double Acceptance::common(int source, const DraftToken& token) const {
+  if (filter_ != nullptr && source != 0) return filter_->chance(token);
   const Source& of = at(sources_, source);
-  size_t bucket = confidence_of(confidence);
-  double prior = (rate(source) + std::clamp<double>(confidence, 0, kForcedPrior)) / 2;
+  size_t bucket = confidence_of(token.confidence);
+  double prior = (rate(source) + std::clamp<double>(token.confidence, 0, kForcedPrior)) / 2;
   double alike = of.by_confidence[bucket].rate(prior, kPriorTokens);
-  return of.by_position[position_of(position)][bucket].rate(alike, kPositionPrior);
+  return of.by_position[position_of(token.position)][bucket].rate(alike, kPositionPrior);
 }
 
-double Acceptance::chance(int source, int64_t position, float confidence,
-                          const OwnAcceptance& own) const {
-  return own.correct(common(source, position, confidence));
+double Acceptance::chance(int source, const DraftToken& token, const OwnAcceptance& own) const {
+  return own.correct(common(source, token));
 }
 
 double Acceptance::branch_chance(float confidence) const {
@@ -80,14 +80,13 @@ void Acceptance::observe_branch(float confidence, bool accepted) {
   branches_[confidence_of(confidence)].observe(accepted);
 }
 
-void Acceptance::observe(int source, int64_t position, float confidence, bool accepted,
-                         OwnAcceptance& own) {
-  own.observe(common(source, position, confidence), accepted);
+void Acceptance::observe(int source, const DraftToken& token, bool accepted, OwnAcceptance& own) {
+  own.observe(common(source, token), accepted);
   Source& of = at(sources_, source);
-  size_t bucket = confidence_of(confidence);
+  size_t bucket = confidence_of(token.confidence);
   of.all.observe(accepted);
   of.by_confidence[bucket].observe(accepted);
-  of.by_position[position_of(position)][bucket].observe(accepted);
+  of.by_position[position_of(token.position)][bucket].observe(accepted);
 }
 
 }  // namespace banyan

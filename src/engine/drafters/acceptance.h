@@ -5,14 +5,18 @@
 // mean of the source's rate and the confidence. On top of that each sequence has a factor on
 // rejections, for text that is easier or harder than the average. Cutting a draft where its tokens
 // become unlikely is the filter of C2T (Huo et al. 2025, arXiv:2502.13652) as a table: it is
-// indexed by what that network takes as its input.
+// indexed by what that network takes as its input. A trained network may take its place
+// (draft_filter.h).
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "banyan/engine.h"
+#include "engine/drafters/draft_filter.h"
 
 namespace banyan {
 
@@ -29,11 +33,14 @@ struct OwnAcceptance {
 
 class Acceptance {
  public:
-  // The probability that the token at index `position` of the drafter's tokens is accepted, given
-  // that all before it are. `confidence` is the drafter's own estimate, from 0 to 1.
-  double chance(int source, int64_t position, float confidence, const OwnAcceptance& own) const;
+  // With a filter for the tokens of drafters; null: none.
+  explicit Acceptance(std::shared_ptr<const DraftFilter> filter = nullptr)
+      : filter_(std::move(filter)) {}
+
+  // The probability that a drafter's token is accepted, given that all before it are.
+  double chance(int source, const DraftToken& token, const OwnAcceptance& own) const;
   // Records a token that was reached by verification.
-  void observe(int source, int64_t position, float confidence, bool accepted, OwnAcceptance& own);
+  void observe(int source, const DraftToken& token, bool accepted, OwnAcceptance& own);
   // The same of the first token of a branch, which competes with the trunk's token.
   double branch_chance(float confidence) const;
   void observe_branch(float confidence, bool accepted);
@@ -57,8 +64,9 @@ class Acceptance {
 
   static size_t position_of(int64_t position);
   static size_t confidence_of(float confidence);
-  double common(int source, int64_t position, float confidence) const;
+  double common(int source, const DraftToken& token) const;
 
+  const std::shared_ptr<const DraftFilter> filter_;
   std::array<Source, kSources> sources_;
   std::array<Count, kConfidences> branches_;  // of all sources, by confidence
 };

@@ -8,6 +8,7 @@ void DraftTask::clear() {
   tokens.clear();
   confidences.clear();
   chances.clear();
+  joint = 1;
   branch_count = 0;
 }
 
@@ -23,9 +24,10 @@ DraftTask::Branch* DraftTask::add_branch(int64_t after) {
 
 bool DraftTask::add(TokenId token, float confidence) {
   double accepted = confidence;
+  joint *= confidence;
   if (acceptance != nullptr) {
     const OwnAcceptance& own = at(sequence->draft.sources, source);
-    accepted = acceptance->chance(source, std::ssize(tokens), confidence, own);
+    accepted = acceptance->chance(source, {std::ssize(tokens), confidence, joint}, own);
   }
   chances.push_back(chance() * accepted);
   tokens.push_back(token);

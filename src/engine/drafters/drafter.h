@@ -36,6 +36,7 @@ struct DraftTask {
   std::vector<TokenId> tokens;
   std::vector<float> confidences;
   std::vector<double> chances;
+  double joint = 1;  // product of the confidences
 
   // Other continuations after the first `after` of these tokens: the first `branch_count`.
   struct Branch {

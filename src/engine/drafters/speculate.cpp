@@ -41,7 +41,8 @@ double expected_tokens(double rate, int64_t tokens) {
 }  // namespace
 
 Speculator::Speculator(const EngineConfig& config, int64_t vocabulary,
-                       std::vector<NamedDrafter> drafters, const RowCurve& estimate)
+                       std::vector<NamedDrafter> drafters, const RowCurve& estimate,
+                       std::shared_ptr<const DraftFilter> filter)
     : jump_forward_(config.jump_forward),
       measures_(config.measure_drafts),
       draft_tokens_max_(config.draft_tokens_max),
@@ -49,6 +50,7 @@ Speculator::Speculator(const EngineConfig& config, int64_t vocabulary,
       vocabulary_(vocabulary),
       branches_max_(config.draft_topk - 1),
       drafters_(std::move(drafters)),
+      acceptance_(std::move(filter)),
       control_(config.measure_drafts ? estimate : default_step_estimate(), config.measure_drafts),
       mask_(as_size(divide_up(vocabulary, 32))) {
   CHECK(drafters_.size() < kSourcesMax);
@@ -76,6 +78,7 @@ void Speculator::learn(Sequence& s, const PlannedSpan& span) {
   if (s.draft.path > 0) kept = at(s.draft.branches, s.draft.path - 1).shared;
   bool rejected = kept < span.drafts && s.finish == FinishReason::kNone;
   int64_t reached = kept + (rejected ? 1 : 0), forced = s.draft.forced;
+  double joint = 1;
   for (int64_t j = 0; j < span.drafts; ++j) {
     int source = j < forced ? kForced : s.draft.source;
     DrafterStats& stats = at(stats_, source);
@@ -84,8 +87,11 @@ void Speculator::learn(Sequence& s, const PlannedSpan& span) {
     if (j < kept) ++stats.accepted_tokens;
     if (j < std::min<int64_t>(kept, std::ssize(accepted_at_))) ++at(accepted_at_, j);
     if (j >= reached) continue;
-    acceptance_.observe(source, j < forced ? j : j - forced, at(s.draft.confidences, j), j < kept,
-                        at(s.draft.sources, source));
+    float confidence = at(s.draft.confidences, j);
+    joint *= confidence;  // of what is forced it is 1
+    DraftToken token = {j < forced ? j : j - forced, confidence, joint};
+    acceptance_.observe(source, token, j < kept, at(s.draft.sources, source));
+    if (observer_ && source != kForced) observer_(stats.name, token, j < kept);
   }
 }
 
@@ -187,7 +193,7 @@ int64_t Speculator::offer_forced(Sequence& s, Offer& offer) const {
   double chance = 1;
   for (TokenId token : forced) {
     if (draft.forced == room || token < 0 || token >= vocabulary_) break;
-    chance *= acceptance_.chance(kForced, draft.forced, 1, at(draft.sources, kForced));
+    chance *= acceptance_.chance(kForced, {draft.forced}, at(draft.sources, kForced));
     offer.chances.push_back(chance);
     draft.tokens.push_back(token);
     draft.confidences.push_back(1);
@@ -341,12 +347,14 @@ void Speculator::join_branch(Offer& offer, const DraftTask::Branch& from) {
   auto confidences = std::span(from.confidences).first(as_size(own));
   branch.confidences.assign(confidences.begin(), confidences.end());
   std::vector<double>& chances = at(offer.branch_chances, made);
-  double chance = shared == 0 ? 1 : at(offer.chances, shared - 1);
+  double chance = shared == 0 ? 1 : at(offer.chances, shared - 1), joint = 1;
+  for (int64_t j = 0; j < from.after; ++j) joint *= at(offer.best.confidences, j);
   chances.clear();
   for (int64_t j = 0; j < own; ++j) {
     float confidence = at(branch.confidences, j);
+    joint *= confidence;
     chance *= j == 0 ? acceptance_.branch_chance(confidence)
-                     : acceptance_.chance(offer.source, from.after + j, confidence,
+                     : acceptance_.chance(offer.source, {from.after + j, confidence, joint},
                                           at(draft.sources, offer.source));
     chances.push_back(chance);
   }

@@ -34,7 +34,8 @@ class Speculator {
   // `drafters`: at most EngineStats::kDraftersMax - 1, in the order of asking.
   Speculator(const EngineConfig& config, int64_t vocabulary,
              std::vector<NamedDrafter> drafters = {},
-             const RowCurve& estimate = default_step_estimate());
+             const RowCurve& estimate = default_step_estimate(),
+             std::shared_ptr<const DraftFilter> filter = nullptr);
 
   // Proposes the tokens that a constraint forces after the prompt of `s`, one of `running`
   // sequences.
@@ -69,6 +70,9 @@ class Speculator {
 
   void report(EngineStats& stats) const;
   SpeculationStats speculation() const;
+
+  // Called for each token of a drafter that verification has reached.
+  void observe_tokens(DraftObserver observer) { observer_ = std::move(observer); }
 
   // For benchmarks: replaces what drafters with a model propose for recorded outputs.
   void emulate_acceptance(double rate);
@@ -117,6 +121,7 @@ class Speculator {
   const int branches_max_;
   std::vector<NamedDrafter> drafters_;
   Acceptance acceptance_;
+  DraftObserver observer_;  // may be empty
   DraftControl control_;
   std::array<Effort, kSourcesMax> efforts_;
   double drafting_s_ = 0;  // of the last step

@@ -22,7 +22,7 @@
 
 namespace banyan::simd {
 
-// kIq4Values less the first, as unsigned bytes.
+// kIq4Values less the first, as unsigned bytes, for products of unsigned with signed bytes.
 constexpr int8_t kIq4Operands[16] = {0,    23,   44,   62,  78,  92,  105, 117,
                                      -128, -116, -104, -91, -76, -60, -40, -16};
 
@@ -36,7 +36,8 @@ struct BlockWeights : IntegerOperands<Vec> {
   static constexpr int kOperands = Form.part / 4;                          // of a part
   static constexpr int64_t kLines = Form.bits;                             // of a group
   static constexpr int64_t kUnitGroups = kLevelledGroup / kBlockStep;
-  static constexpr int kOffset = Form.table ? -kIq4Values[0] : Form.zero;
+  static constexpr bool kSigned = Form.table && V::kMultipliesSigned;  // operands
+  static constexpr int kOffset = kSigned ? 0 : Form.table ? -kIq4Values[0] : Form.zero;
   // Whether the products of two columns of the operands fit 16-bit words. False for iq4's table,
   // whose operands reach 240.
   static constexpr int kWordAdds = Form.table        ? 0
@@ -80,14 +81,14 @@ struct BlockWeights : IntegerOperands<Vec> {
     return V::move_bits(V::load_line(line, v), left, mask);
   }
 
-  // Columns 4p to 4p + 3 of 32, as unsigned bytes.
+  // Columns 4p to 4p + 3 of 32, as bytes.
   static auto operand(const std::byte* lines, int p, int v) {
     constexpr int kTwoAt = Form.bits == 6 ? 4 : 0, kOneAt = Form.bits == 5 ? 4 : 2;
     I code = V::set_dword(0);
     if constexpr (Form.bits >= 4) {
       I line = V::load_line(lines + p / 2 * kLineBytes, v);
       code = p % 2 == 0 ? V::low_nibbles(line) : V::high_nibbles(line);
-      if constexpr (Form.table) return V::look_up(kIq4Operands, code);
+      if constexpr (Form.table) return V::look_up(kSigned ? kIq4Values : kIq4Operands, code);
     }
     if constexpr (Form.bits % 4 >= 2) {
       constexpr int kAt = Form.bits == 6 ? 4 : 0;  // their place in a code
@@ -99,6 +100,11 @@ struct BlockWeights : IntegerOperands<Vec> {
       code = V::join_bits(code, bits(lines + kOneAt * kLineBytes, v, kAt - p, 1 << kAt));
     }
     return code;
+  }
+
+  static I dot4(I sum, I operand, I x) {
+    if constexpr (kSigned) return V::dot4_signed(sum, operand, x);
+    return V::dot4(sum, operand, x);
   }
 
   static auto level(const std::byte* header, int64_t part, int v) {
@@ -265,7 +271,7 @@ template <class F, int R, int N, class Start>
         for (int v = 0; v < F::kVectors; ++v) {
           auto& sum = sums[r][n][v];
           if constexpr (!kInWords) {
-            sum = V::dot4(V::dot4(sum, even[n][v], x_even), odd[n][v], x_odd);
+            sum = F::dot4(F::dot4(sum, even[n][v], x_even), odd[n][v], x_odd);
           } else {
             auto both = V::add_words(V::word_products(even[n][v], x_even),
                                      V::word_products(odd[n][v], x_odd));

@@ -199,6 +199,13 @@ struct Avx2 {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
   }
 
+  // The same for a and b from -127 to 127.
+  static constexpr bool kMultipliesSigned = true;
+  static I dot4_signed(I sum, I a, I b) {
+    I words = _mm256_maddubs_epi16(_mm256_abs_epi8(b), _mm256_sign_epi8(a, b));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
+  }
+
   static constexpr bool kAddsWords = true;
   static I word_products(I a, I b) { return _mm256_maddubs_epi16(a, b); }
   static I in_order(I x) {

@@ -231,6 +231,10 @@ struct Avx512 {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(words, _mm512_set1_epi16(1)));
   }
 
+  // Whether there is dot4_signed(), as in vec_avx2.h; not worth it where there is a dot4 of one
+  // instruction, or no instruction that applies signs.
+  static constexpr bool kMultipliesSigned = false;
+
   // Whether sums of products of unsigned and signed bytes are best kept in words, which the next
   // three do: products added in pairs; their sum; sum + pairs of words added.
   static constexpr bool kAddsWords = true;

@@ -85,7 +85,7 @@ class Simulation {
       one.chances.clear();
       double chance = 1;
       for (int64_t j = 0; j < kOffered && control_.allows(one.saved_s); ++j) {
-        one.chances.push_back(chance *= learned_.chance(1, j, confidence_, one.acceptance));
+        one.chances.push_back(chance *= learned_.chance(1, {j, confidence_}, one.acceptance));
       }
       lines_.push_back({.chances = one.chances, .saved_s = one.saved_s});
     }
@@ -112,7 +112,7 @@ class Simulation {
     int64_t kept = 0;
     for (bool accepted = true; accepted && kept < drafts;) {
       accepted = uniform(seed_, draws_++, 0) < acceptance;
-      learned_.observe(1, kept, confidence_, accepted, one.acceptance);
+      learned_.observe(1, {kept, confidence_}, accepted, one.acceptance);
       kept += accepted ? 1 : 0;
     }
     if (drafts == 0) one.acceptance.fade();
@@ -368,26 +368,26 @@ TEST(Acceptance, IsLearnedByPositionAndConfidence) {
   Acceptance acceptance;
   OwnAcceptance own;
   for (int i = 0; i < 400; ++i) {
-    acceptance.observe(1, 0, 0.95f, true, own);
-    acceptance.observe(1, 1, 0.2f, i % 4 == 0, own);
+    acceptance.observe(1, {0, 0.95f}, true, own);
+    acceptance.observe(1, {1, 0.2f}, i % 4 == 0, own);
   }
   OwnAcceptance fresh;
-  EXPECT_GT(acceptance.chance(1, 0, 0.95f, fresh), 0.95);
-  EXPECT_NEAR(acceptance.chance(1, 1, 0.2f, fresh), 0.25, 0.1);
-  EXPECT_NEAR(acceptance.chance(2, 0, 0.5f, fresh), 0.65, 1e-9) << "nothing is known of others";
+  EXPECT_GT(acceptance.chance(1, {0, 0.95f}, fresh), 0.95);
+  EXPECT_NEAR(acceptance.chance(1, {1, 0.2f}, fresh), 0.25, 0.1);
+  EXPECT_NEAR(acceptance.chance(2, {0, 0.5f}, fresh), 0.65, 1e-9) << "nothing is known of others";
 }
 
 TEST(Acceptance, KnowsThatOneSequenceIsHarderThanTheOthers) {
   Acceptance acceptance;
   OwnAcceptance easy, hard;
   for (int i = 0; i < 300; ++i) {
-    for (int j = 0; j < 4; ++j) acceptance.observe(1, 0, 0.9f, true, easy);
-    acceptance.observe(1, 0, 0.9f, i % 2 == 0, hard);
+    for (int j = 0; j < 4; ++j) acceptance.observe(1, {0, 0.9f}, true, easy);
+    acceptance.observe(1, {0, 0.9f}, i % 2 == 0, hard);
   }
-  EXPECT_GT(acceptance.chance(1, 0, 0.9f, easy), 0.95);
-  EXPECT_NEAR(acceptance.chance(1, 0, 0.9f, hard), 0.5, 0.15);
+  EXPECT_GT(acceptance.chance(1, {0, 0.9f}, easy), 0.95);
+  EXPECT_NEAR(acceptance.chance(1, {0, 0.9f}, hard), 0.5, 0.15);
   for (int i = 0; i < 300; ++i) hard.fade();
-  EXPECT_NEAR(acceptance.chance(1, 0, 0.9f, hard), 0.9, 0.05);
+  EXPECT_NEAR(acceptance.chance(1, {0, 0.9f}, hard), 0.9, 0.05);
 }
 
 }  // namespace
