@@ -163,6 +163,7 @@ Result<int> bench(const BenchSpeculationOptions& o) {
   }
   EngineConfig config = o.config;
   config.model_path = TRY(locate_model(o.config.model_path));
+  if (!o.log_path.empty()) config.measure_drafts = false;  // else there would be few to log
   TRY(choose_sizes(o, texts, config));
   std::ofstream log;
   std::unique_ptr<Llm> llm = TRY(load(o, config));
@@ -209,7 +210,7 @@ VerbAction declare_bench_speculation(CLI::App& app) {
       ->type_name("F");
   app.add_option("--draft-log", o->log_path,
                  "Write each verified draft token, with what was known before, for "
-                 "tools/train_draft_filter.py")
+                 "tools/train_draft_filter.py; tokens are verified whether that pays or not")
       ->default_str("")
       ->type_name("FILE");
   app.add_flag("--explain", o->explain,
