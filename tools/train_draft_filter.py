@@ -7,8 +7,8 @@
 The filter is that of C2T (arXiv:2502.13652): two layers over the joint probability of a draft, the
 confidence of its last token (where C2T has the entropy of the draft's distribution, which not every
 drafter has) and the position. A fifth of the tokens is kept apart; for these the Brier score is
-printed (mean square of the error, less is better), beside that of their mean and of the drafter's
-own confidence.
+printed (mean squared error; lower is better), and for comparison that of their mean and of the
+drafter's own confidence.
 """
 
 import argparse

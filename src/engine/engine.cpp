@@ -38,7 +38,13 @@ int64_t now_ns() {
 EngineConfig limit_drafts(EngineConfig config, const StateClasses& classes) {
   config.draft_tokens_max =
       narrow<int>(std::min<int64_t>(config.draft_tokens_max, classes.draft_rows_max));
-  if (!classes.draft_trees) config.draft_topk = 1;
+  if (config.draft_topk > 1 && !classes.draft_trees) {
+    spdlog::warn(
+        "draft_topk {}: drafts of this model are chains, since it keeps recurrent or block "
+        "states, which have no copy for a branch",
+        config.draft_topk);
+    config.draft_topk = 1;
+  }
   return config;
 }
 

@@ -209,7 +209,7 @@ VerbAction declare_bench_speculation(CLI::App& app) {
       ->check(between(0.0, 1.0))
       ->type_name("F");
   app.add_option("--draft-log", o->log_path,
-                 "Write each verified draft token, with what was known before, for "
+                 "Write each verified draft token and the inputs of a filter as JSON lines, for "
                  "tools/train_draft_filter.py; tokens are verified whether that pays or not")
       ->default_str("")
       ->type_name("FILE");

@@ -1,6 +1,6 @@
 // A trained estimate of how likely a draft token is to be accepted: the filter of C2T (Huo et al.
-// 2025, arXiv:2502.13652), a network of two layers over what is known before verification. It takes
-// the place of the counts in acceptance.h for drafters; tools/train_draft_filter.py trains one.
+// 2025, arXiv:2502.13652), a network of two layers, applied before verification. It replaces the
+// counts in acceptance.h for drafters; tools/train_draft_filter.py trains one.
 // Immutable.
 #pragma once
 

@@ -35,6 +35,7 @@ void StepPlan::clear() {
 int64_t StepPlan::row_of(int64_t span, int64_t span_row, int64_t position) const {
   const PlannedSpan& trunk = at(spans, span);
   int path = trunk.sequence->draft.path;
+  if (path == 0) return span_row + position - trunk.first;
   int64_t row = 0;
   for (const PlannedSpan& s : spans) row += s.count;
   for (const PlannedBranch& branch : branches) {
