@@ -45,12 +45,25 @@ std::string one_a_line(std::string text) {
   return text;
 }
 
+int64_t accepted_lines(const std::string& log) {
+  std::ifstream file(log);
+  int64_t accepted = 0;
+  for (std::string line; std::getline(file, line);) {
+    Json token = Json::parse(line);
+    EXPECT_EQ(token["drafter"], "suffix");
+    EXPECT_GT(token["confidence"], 0);
+    accepted += token["accepted"].get<bool>();
+  }
+  return accepted;
+}
+
 TEST(BenchSpeculation, ReportsTextsDraftersAndTheCostModel) {
   TemporaryFolder folder;
-  std::string file = written(folder, one_a_line(kTexts));
-  Json json =
-      test::parse_output(run_program(bench({"--text", file, "--speculative-algorithm", "SUFFIX",
-                                            "--max-tokens", "8", "--pairs", "2", "--json"})));
+  std::string file = written(folder, one_a_line(kTexts)), log = folder.path() + "/drafts.jsonl";
+  // With a log, tokens are verified however long steps take here.
+  Json json = test::parse_output(
+      run_program(bench({"--text", file, "--speculative-algorithm", "SUFFIX", "--max-tokens", "8",
+                         "--pairs", "2", "--draft-log", log, "--json"})));
   ASSERT_EQ(json["texts"].size(), 4u);
   Words names;
   for (const Json& text : json["texts"]) {
@@ -72,6 +85,7 @@ TEST(BenchSpeculation, ReportsTextsDraftersAndTheCostModel) {
   double accepted = 0;
   for (const Json& drafter : all["drafters"]) accepted += drafter["accepted_tokens"].get<double>();
   EXPECT_EQ(accepted, 2 * all["drafted"]["accepted_tokens"].get<double>());
+  EXPECT_GE(accepted_lines(log), accepted) << "the log has the warm-up too";
   EXPECT_EQ(json["model"]["sequences"], 1);
   EXPECT_GT(json["model"]["step_s"], 0);
   EXPECT_EQ(json["model"]["drafted_steps"][0]["draft_tokens"], 0);
