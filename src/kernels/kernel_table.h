@@ -599,7 +599,6 @@ inline constexpr int kArithmeticRevision = 1;
 struct KernelTable {
   const char* name = "";              // "portable", "avx2", "avx512", ...
   const DeviceOps* device = nullptr;  // the device whose memory the kernels use
-  bool logs_drafts = true;            // kernels with states in slots support SlotSpans::drafts
 
   GemmKernel gemm_f32 = {};
   GemmKernel gemm_bf16 = {};

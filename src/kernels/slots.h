@@ -60,12 +60,12 @@ struct Update {
 // The updates of one span's draft rows, and how the span uses them. `User` reads them.
 template <class User>
 struct SpanLog {
-  SpanLog(const SlotSpans& spans, int64_t span, int64_t width) : width(width) {
+  constexpr SpanLog(const SlotSpans& spans, int64_t span, int64_t width) : width(width) {
     if (spans.drafts == nullptr) return;
     rows = spans.drafts[span];
     data = spans.log.data + spans.log.units[span] * spans.log.rows * width;
   }
-  float* row(int64_t j) const { return data + j * width; }
+  constexpr float* row(int64_t j) const { return data + j * width; }
 
   DraftRows rows = {};
   float* data = nullptr;

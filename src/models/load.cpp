@@ -128,9 +128,7 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
   loaded.weights = loader.take_store();
   loaded.states = loader.take_states();
   for (StateSpec& state : loaded.states) {
-    if (!state.draft_log) continue;
-    bool drafts = context.kernels->logs_drafts;
-    state.heads = drafts ? std::min(config.draft_tokens_max, kDraftLogRowsMax) : 0;
+    if (state.draft_log) state.heads = std::min(config.draft_tokens_max, kDraftLogRowsMax);
   }
   loaded.counts = loader.counts();
   loaded.matrices = loader.take_matrices();

@@ -97,6 +97,21 @@ TEST(Gemm, IntegerFormatsHaveTheBitsOfPortableInEveryTable) {
   });
 }
 
+TEST(Gemm, GroupsNeedNotDivideWhatAKernelTakesAtOnce) {
+  constexpr int64_t kRows = 3, kColumns = 192, kGroup = 96;
+  Random random(8);
+  for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
+    if (!format.quantised || format.blocks != nullptr) return;
+    Weights weights(format, 5, kColumns, kGroup, random);
+    std::vector<float> x = random.normals(kRows * kColumns);
+    auto y = multiply(PackedWeights(table, weights), x.data(), kColumns, kRows, nullptr);
+    expect_near_exact(weights, x, kColumns, {}, y);
+    if (!multiplies_integers(format)) return;
+    PackedWeights portable(*tables().front(), weights);
+    EXPECT_TRUE(same_bits(y, multiply(portable, x.data(), kColumns, kRows, nullptr)));
+  });
+}
+
 TEST(Gemm, ARowHasTheSameBitsInEveryBatchAndOnEveryNumberOfThreads) {
   constexpr int64_t kRows = 127;
   Random random(2);

@@ -554,7 +554,6 @@ TEST_P(Recurrence, ReplaysAreTheBitsOfPlainSteps) {
   Random random(9);
   int64_t group = GetParam() == Rule::kHeadDelta ? 3 : 1;
   for (const KernelTable* table : tables()) {
-    if (!table->logs_drafts) continue;
     Shape shape = {GetParam(), 3, 20, 70, 4, group};
     for (int64_t drafts = 1; drafts <= 8; ++drafts) {
       for (int64_t right = 0; right <= drafts; ++right) {
@@ -572,12 +571,13 @@ TEST_P(Recurrence, ReplaysAreTheBitsOfPlainSteps) {
 TEST_P(Recurrence, ReplaysInHeadsOfAnySize) {
   Random random(10);
   for (const KernelTable* table : tables()) {
-    if (!table->logs_drafts) continue;
-    Verified sequence(*table, {GetParam(), 1, 300, 300, 8}, random);
-    sequence.step(4, 2);
-    sequence.step(4, 4);
-    sequence.step_one_by_one(3);
-    sequence.step(0, 0);
+    for (Shape shape : {Shape{GetParam(), 1, 300, 300, 8}, Shape{GetParam(), 1, 128, 40, 8}}) {
+      Verified sequence(*table, shape, random);
+      sequence.step(4, 2);
+      sequence.step(4, 4);
+      sequence.step_one_by_one(3);
+      sequence.step(0, 0);
+    }
   }
 }
 

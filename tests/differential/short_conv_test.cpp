@@ -134,7 +134,6 @@ TEST_F(ShortConv, SpansThreadsAndCapturesDoNotChangeABit) {
 // Steps with drafts, of which a random number are right, in one span or one by one.
 TEST_F(ShortConv, ReplaysAreTheBitsOfPlainSteps) {
   for (const KernelTable* table : tables()) {
-    if (!table->logs_drafts) continue;
     for (int64_t round = 0; round < 60; ++round) {
       make(21, 1 + round % 4);
       std::vector<float> lies = random.normals(std::ssize(x), 3);

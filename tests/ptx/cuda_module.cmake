@@ -3,13 +3,15 @@
 set(nvcc ${PROJECT_SOURCE_DIR}/build/cuda-toolkit/nvidia/cu13/bin/nvcc)
 set(ptx_file "")
 set(BANYAN_HAS_PTX OFF)
-# Of differential_tests.
-set(BANYAN_PTX_TESTS Attention.SharpScores* Attention.NonFinite* Attention.InfiniteScores
-  Attention.AScale* PageRead.* PageWrite.* BlockMaxima.* Cuda.* DeltaGates.* StateSpaceGates.*
-  ResolveTokens.* Draw.OfOneCase* Gemm.IntegerFormats* IndexScores.OfA* Hadamard.* LayerNorm.*
-  Route.* CombineExperts.* SortExperts.* PooledKeys.* RecurrenceKernels.* RecurrenceOfHeads.*
-  LinearAttention.* RmsNorm.* SiluMul.* GateMul.* Scale.* Add.* Rope* LogitStats.* CopyRows.*
-  ShortConv.* SparseAttention.EveryTable*)
+# Of differential_tests: together they launch every kernel (differential/coverage_test.cpp).
+set(BANYAN_PTX_TESTS
+  *Recurrence.ReplaysIn* Add.* Attention.AScale* Attention.InfiniteScores Attention.NonFinite*
+  Attention.SharpScores* BlockMaxima.* CombineExperts.* CopyRows.* CopyUnits.* Cuda.* DeltaGates.*
+  Draw.OfOneCase* GateMul.* Gemm.GatherReads* Gemm.GroupsNeed* Gemm.IntegerFormats* Hadamard.*
+  IndexScores.AgreeWithF64 IndexScores.OfA* LatentAttention.OfAFewRows* LayerNorm.*
+  LinearAttention.* LogitStats.* PageRead.* PageWrite.* PooledKeys.* RecurrenceKernels.*
+  RecurrenceOfHeads.* ResolveTokens.* RmsNorm.* Rope* Route.* Scale.* ShortConv.* SiluMul.*
+  SortExperts.* SparseAttention.EveryTable* StateSpaceGates.*)
 if(EXISTS ${nvcc} AND NOT BANYAN_SANITIZE)
   set(BANYAN_HAS_PTX ON)
   set(ptx_file ${CMAKE_CURRENT_BINARY_DIR}/cuda.ptx)

@@ -73,6 +73,8 @@ void Grid::run_slice(Warp& warp) {
   // Short runs find races of a few instructions, long ones those of a few phases.
   int count = 1 << chance.below(10);
   int favoured = chance.one_in(16) ? static_cast<int>(chance.below(kLanes)) : -1;
+  // Lanes that poll may wait for others of their warp.
+  if (warp.failed_waits > 0 && chance.one_in(2)) favoured = warp.lane_elsewhere();
   try {
     WildAccessReport::set_running(&warp);
     warp.run(count, favoured);

@@ -1,6 +1,7 @@
 // A warp of a block while it runs.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -48,6 +49,12 @@ class Warp {
   uint64_t uniform(const Operand& operand) const;
   // Of a lane, of whatever size.
   uint64_t value(const Operand& operand, int lane) const;
+
+  // A lane that could run but stands at another instruction than those that do, or -1.
+  int lane_elsewhere() const {
+    uint32_t lanes = live & ~parked_ & ~active_;
+    return lanes != 0 ? std::countr_zero(lanes) : -1;
+  }
 
   // Runs up to `count` instructions. `favoured` is a lane whose place is preferred, or -1.
   void run(int count, int favoured);

@@ -21,7 +21,9 @@ struct DeltaAttention {
   };
   int64_t chunk_floats() const { return a.chunk * (a.key_dim + a.value_dim + 2) + a.key_dim; }
   Shape shape() const {
-    return {.blocks = a.spans.count * a.heads, .scratch_bytes = chunk_floats() * sizeof(float)};
+    size_t chunk_bytes = chunk_floats() * sizeof(float), draft_bytes = draft_state_bytes(a);
+    return {.blocks = a.spans.count * a.heads,
+            .scratch_bytes = chunk_bytes > draft_bytes ? chunk_bytes : draft_bytes};
   }
   BANYAN_DEVICE Chunk chunk_in(std::byte* scratch) const {
     auto* keys = reinterpret_cast<float*>(scratch);
@@ -36,9 +38,11 @@ struct DeltaAttention {
     run_all_heads(block, *this);
   }
 
+  BANYAN_DEVICE const float* decays_of(const Head& head, int64_t i) const {
+    return a.decay + ((head.first_row + i) * a.heads + head.head) * a.decay_dim;
+  }
   BANYAN_DEVICE float decay(const Head& head, int64_t i, int64_t c) const {
-    const float* of_row = a.decay + ((head.first_row + i) * a.heads + head.head) * a.decay_dim;
-    return of_row[a.decay_dim == 1 ? 0 : c];
+    return decays_of(head, i)[a.decay_dim == 1 ? 0 : c];
   }
   BANYAN_DEVICE float beta(const Head& head, int64_t i) const {
     return a.beta[(head.first_row + i) * a.heads + head.head];
@@ -64,8 +68,7 @@ struct DeltaAttention {
   BANYAN_DEVICE float add_read(float y, float factor, const float* total, const float* x,
                                const float* state, int64_t d) const {
     for (int64_t c = 0; c < a.key_dim; ++c) {
-      float decayed = total != nullptr ? total[c] * x[c] : x[c];
-      y += factor * decayed * state[c * a.value_dim + d];
+      y += factor * (total[c] * x[c]) * state[c * a.value_dim + d];
     }
     return y;
   }
@@ -99,16 +102,48 @@ struct DeltaAttention {
     });
   }
 
-  template <class Block>
-  BANYAN_DEVICE void decode_form(Block& block, const Head& head, int64_t i) const {
-    for_each(block, a.value_dim, [&](int64_t d) {
-      for (int64_t c = 0; c < a.key_dim; ++c) head.state[c * a.value_dim + d] *= decay(head, i, c);
-      float u = add_read(head.v(i)[d], -1, nullptr, head.k(i), head.state, d);
-      for (int64_t c = 0; c < a.key_dim; ++c) {
-        head.state[c * a.value_dim + d] += beta(head, i) * head.k(i)[c] * u;
-      }
-      head.out(i)[d] = add_read(0, a.scale, nullptr, head.q(i), head.state, d);
+  BANYAN_DEVICE int64_t decays() const { return a.decay_dim; }
+  BANYAN_DEVICE float key(const Head& head, int64_t i, int64_t c) const {
+    return beta(head, i) * head.k(i)[c];
+  }
+  BANYAN_DEVICE void log_key(const Head& head, int64_t i, int64_t c, const Update& to) const {
+    if (c < a.decay_dim) to.decay[c] = decay(head, i, c);
+    to.key[c] = key(head, i, c);
+  }
+
+  // body(c, decayed value) replaces each value of the column. `decay` is of each channel, or of
+  // all: a branch, since an index that depends on that would be an address in a register for each.
+  template <class Column, class Body>
+  BANYAN_DEVICE void each_decayed(Column& column, const float* decay, const Body& body) const {
+    if (a.decay_dim == 1) {
+      float all = decay[0];
+      column.each([&](int64_t c, float s) { return body(c, s * all); });
+    } else {
+      column.each([&](int64_t c, float s) { return body(c, s * decay[c]); });
+    }
+  }
+
+  template <class Column>
+  BANYAN_DEVICE void replay(Column& column, const Head&, const Update& update, int64_t d) const {
+    float u = update.value[d];
+    each_decayed(column, update.decay,
+                 [&](int64_t c, float decayed) { return decayed + update.key[c] * u; });
+  }
+
+  template <class Column>
+  BANYAN_DEVICE float decode(Column& column, const Head& head, int64_t i, int64_t d) const {
+    float u = head.v(i)[d], out = 0;
+    each_decayed(column, decays_of(head, i), [&](int64_t c, float decayed) {
+      u -= head.k(i)[c] * decayed;
+      return decayed;
     });
+    column.each([&](int64_t c, float s) {
+      float updated = s + key(head, i, c) * u;
+      out += a.scale * head.q(i)[c] * updated;
+      return updated;
+    });
+    head.out(i)[d] = out;
+    return u;
   }
 };
 

@@ -113,7 +113,7 @@ class GraphCache {
     return *(graphs_[key] = {std::move(graph), recent_.begin()}).graph;
   }
 
-  // For when memory that launches use has moved.
+  // Before the stream of the launches ends.
   void clear() {
     graphs_.clear();
     recent_.clear();

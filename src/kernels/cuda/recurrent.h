@@ -11,7 +11,9 @@ namespace banyan::cuda {
 struct LinearAttention {
   LinearAttentionArgs a;
   Shape shape() const {
-    return {.blocks = a.spans.count * a.heads, .shared_bytes = a.chunk * sizeof(float)};
+    return {.blocks = a.spans.count * a.heads,
+            .shared_bytes = a.chunk * sizeof(float),
+            .scratch_bytes = draft_state_bytes(a)};
   }
   using Head = HeadOf<LinearAttentionArgs>;
 
@@ -54,24 +56,37 @@ struct LinearAttention {
     });
   }
 
-  template <class Block>
-  BANYAN_DEVICE void decode_form(Block& block, const Head& head, int64_t i) const {
-    for_each(block, a.value_dim, [&](int64_t d) {
-      float kept = decay(head, 1), out = 0;
-      for (int64_t c = 0; c < a.key_dim; ++c) {
-        float& s = head.state[c * a.value_dim + d];
-        s = s * kept + head.k(i)[c] * head.v(i)[d];
-        out += head.q(i)[c] * s;
-      }
-      head.out(i)[d] = out * a.scale;
+  BANYAN_DEVICE int64_t decays() const { return 0; }
+  BANYAN_DEVICE void log_key(const Head& head, int64_t i, int64_t c, const Update& to) const {
+    to.key[c] = head.k(i)[c];
+  }
+
+  template <class Column>
+  BANYAN_DEVICE void replay(Column& column, const Head& head, const Update& update,
+                            int64_t d) const {
+    float kept = decay(head, 1), v = update.value[d];
+    column.each([&](int64_t c, float s) { return s * kept + update.key[c] * v; });
+  }
+
+  template <class Column>
+  BANYAN_DEVICE float decode(Column& column, const Head& head, int64_t i, int64_t d) const {
+    float kept = decay(head, 1), v = head.v(i)[d], out = 0;
+    column.each([&](int64_t c, float s) {
+      float updated = s * kept + head.k(i)[c] * v;
+      out += head.q(i)[c] * updated;
+      return updated;
     });
+    head.out(i)[d] = out * a.scale;
+    return v;
   }
 };
 
 struct StateSpace {
   StateSpaceArgs a;
   Shape shape() const {
-    return {.blocks = a.spans.count * a.heads, .shared_bytes = 2 * a.chunk * sizeof(float)};
+    return {.blocks = a.spans.count * a.heads,
+            .shared_bytes = 2 * a.chunk * sizeof(float),
+            .scratch_bytes = draft_state_bytes(a)};
   }
   using Head = HeadOf<StateSpaceArgs>;
 
@@ -131,16 +146,31 @@ struct StateSpace {
     });
   }
 
-  template <class Block>
-  BANYAN_DEVICE void decode_form(Block& block, const Head& head, int64_t i) const {
-    for_each(block, a.value_dim, [&](int64_t d) {
-      float kept = decay(head, i), added = step(head, i);
-      for (int64_t c = 0; c < a.key_dim; ++c) {
-        float& s = head.state[c * a.value_dim + d];
-        s = s * kept + added * head.k(i)[c] * head.v(i)[d];
-      }
-      head.out(i)[d] = read_state(head, i, 1, d);
+  BANYAN_DEVICE int64_t decays() const { return 1; }
+  BANYAN_DEVICE float key(const Head& head, int64_t i, int64_t c) const {
+    return step(head, i) * head.k(i)[c];
+  }
+  BANYAN_DEVICE void log_key(const Head& head, int64_t i, int64_t c, const Update& to) const {
+    if (c == 0) to.decay[0] = decay(head, i);
+    to.key[c] = key(head, i, c);
+  }
+
+  template <class Column>
+  BANYAN_DEVICE void replay(Column& column, const Head&, const Update& update, int64_t d) const {
+    float kept = update.decay[0], v = update.value[d];
+    column.each([&](int64_t c, float s) { return s * kept + update.key[c] * v; });
+  }
+
+  template <class Column>
+  BANYAN_DEVICE float decode(Column& column, const Head& head, int64_t i, int64_t d) const {
+    float kept = decay(head, i), v = head.v(i)[d], out = 0;
+    column.each([&](int64_t c, float s) {
+      float updated = s * kept + key(head, i, c) * v;
+      out += head.q(i)[c] * updated;
+      return updated;
     });
+    head.out(i)[d] = out + a.skip[head.head] * v;
+    return v;
   }
 };
 
@@ -162,43 +192,56 @@ struct StateSpaceGates {
 };
 
 // A thread runs one channel of one span, and keeps what it needs of the state while it writes over
-// it: each input moves from a later row of the state to an earlier one.
+// it: each input moves from a later row of the state to an earlier one. The log's row is the input.
 struct ShortConv {
   ShortConvArgs a;
   Shape shape() const { return {.blocks = a.spans.count * (a.channels / kBlockThreads + 1)}; }
 
-  // Row i of the span; if negative, a row of the state.
-  BANYAN_DEVICE float input(const SpanArgs& span, const float* state, int64_t i, int64_t c) const {
-    if (i < 0) return state[(a.taps - 1 + i) * a.channels + c];
-    return a.x[(span.row_begin + i) * a.x_row_stride + c];
-  }
+  // One channel of a span.
+  struct Channel {
+    const SpanArgs& span;
+    SpanLog<OnDevice> log;
+    float* state;  // [taps - 1, channels]
+    int64_t c;
+  };
+
   BANYAN_DEVICE float* state_in(int64_t slot) const {
     return a.states + slot * (a.taps - 1) * a.channels;
   }
+  // Row i of the span; if negative, one of the log or, before these, of the state.
+  BANYAN_DEVICE float input(const Channel& of, int64_t i) const {
+    if (i >= 0) return a.x[(of.span.row_begin + i) * a.x_row_stride + of.c];
+    int64_t logged = of.log.rows.replayed + of.log.rows.held;
+    if (i >= -logged) return of.log.row(logged + i)[of.c];
+    return of.state[(a.taps - 1 + logged + i) * a.channels + of.c];
+  }
   // The inputs before row i.
-  BANYAN_DEVICE void save(const SpanArgs& span, const float* state, int64_t i, int64_t c,
-                          float* to) const {
+  BANYAN_DEVICE void save(const Channel& of, int64_t i, float* to) const {
     for (int64_t j = 0; j < a.taps - 1; ++j) {
-      to[j * a.channels + c] = input(span, state, i - (a.taps - 1) + j, c);
+      to[j * a.channels + of.c] = input(of, i - (a.taps - 1) + j);
     }
   }
 
   BANYAN_DEVICE void run(int64_t s, int64_t c) const {
-    const SpanArgs& span = a.spans.spans[s];
-    float* state = state_in(a.spans.slots[s]);
-    for (int64_t j = 0; j < a.taps - 1 && span.first_position == 0; ++j) {
-      state[j * a.channels + c] = 0;
+    Channel of{a.spans.spans[s], {a.spans, s, a.channels}, state_in(a.spans.slots[s]), c};
+    const DraftRows& rows = of.log.rows;
+    int64_t known = of.span.row_count - rows.count;
+    for (int64_t j = 0; j < a.taps - 1 && of.span.first_position == 0; ++j) {
+      of.state[j * a.channels + c] = 0;
     }
-    for (int64_t i = 0; i < span.row_count; ++i) {
+    for (int64_t i = 0; i < of.span.row_count; ++i) {
       float sum = a.bias != nullptr ? a.bias[c] : 0;
       for (int64_t j = 0; j < a.taps; ++j) {
-        sum += a.weight[j * a.channels + c] * input(span, state, i - (a.taps - 1) + j, c);
+        sum += a.weight[j * a.channels + c] * input(of, i - (a.taps - 1) + j);
       }
-      a.y[(span.row_begin + i) * a.channels + c] = a.silu ? sum / (1.0f + exp(-sum)) : sum;
-      for_captures(a.spans, s, span.first_position + i,
-                   [&](int64_t slot) { save(span, state, i + 1, c, state_in(slot)); });
+      a.y[(of.span.row_begin + i) * a.channels + c] = a.silu ? sum / (1.0f + exp(-sum)) : sum;
     }
-    save(span, state, span.row_count, c, state);
+    for (int64_t i = -rows.replayed; i < known; ++i) {
+      for_captures(a.spans, s, of.span.first_position + i,
+                   [&](int64_t slot) { save(of, i + 1, state_in(slot)); });
+    }
+    save(of, known - rows.held, of.state);
+    for (int64_t j = 0; j < rows.count; ++j) of.log.row(rows.held + j)[c] = input(of, known + j);
   }
 
   template <class Block>

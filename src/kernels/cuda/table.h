@@ -95,7 +95,6 @@ KernelTable kernel_table(const char* name, const DeviceOps& device) {
   return {
       .name = name,
       .device = &device,
-      .logs_drafts = false,
       .gemm_f32 = gemm_kernel<D, Format::kF32>(),
       .gemm_bf16 = gemm_kernel<D, Format::kBF16>(),
       .gemm_f16 = gemm_kernel<D, Format::kF16>(),

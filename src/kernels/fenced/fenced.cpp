@@ -191,7 +191,6 @@ KernelTable fence(const char* name) {
   return {
       .name = name,
       .device = &kDevice,
-      .logs_drafts = Of().logs_drafts,
       .gemm_f32 = queued_gemm<Of, &T::gemm_f32>(),
       .gemm_bf16 = queued_gemm<Of, &T::gemm_bf16>(),
       .gemm_f16 = queued_gemm<Of, &T::gemm_f16>(),

@@ -63,9 +63,11 @@ struct Device {
     int64_t fill = int64_t{known.blocks} * queue.multiprocessors();
     int64_t blocks = shape.blocks > 0 ? least(shape.blocks, fill) : fill;
     size_t scratch_bytes = (shape.scratch_bytes + 255) / 256 * 256;
-    std::byte* scratch = scratch_bytes > 0 ? queue.scratch(scratch_bytes * blocks) : nullptr;
+    if (scratch_bytes > 0) {
+      blocks = least(blocks, static_cast<int64_t>(Queue::kScratchBytes / scratch_bytes));
+    }
     function<<<static_cast<unsigned>(blocks), kBlockThreads, shape.shared_bytes, queue.stream()>>>(
-        kernel, scratch, scratch_bytes);
+        kernel, queue.scratch(), scratch_bytes);
     BANYAN_CHECK_CUDA(cudaGetLastError());
   }
 

@@ -12,6 +12,7 @@
 #include <deque>
 #include <memory>
 
+#include "kernels/cuda/attention_items.h"
 #include "kernels/cuda/launches.h"
 #include "kernels/cuda/tensor_gemm.h"
 
@@ -27,15 +28,22 @@ inline void check(cudaError_t error, const char* what) {
 
 class Graph {
  public:
-  // Of what `issue` puts on the stream.
+  // Of what `issue` puts on the stream. Null if the card has no memory left for it.
   template <class Issue>
-  Graph(cudaStream_t stream, const Issue& issue) {
+  static std::unique_ptr<Graph> record(cudaStream_t stream, const Issue& issue) {
     cudaGraph_t graph = nullptr;
     BANYAN_CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     issue();
     BANYAN_CHECK_CUDA(cudaStreamEndCapture(stream, &graph));
-    BANYAN_CHECK_CUDA(cudaGraphInstantiate(&executable_, graph, 0));
+    cudaGraphExec_t executable = nullptr;
+    cudaError_t error = cudaGraphInstantiate(&executable, graph, 0);
     BANYAN_CHECK_CUDA(cudaGraphDestroy(graph));
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // forgets it
+      return nullptr;
+    }
+    check(error, "cudaGraphInstantiate");
+    return std::unique_ptr<Graph>(new Graph(executable));
   }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -44,7 +52,9 @@ class Graph {
   void launch(cudaStream_t stream) { BANYAN_CHECK_CUDA(cudaGraphLaunch(executable_, stream)); }
 
  private:
-  cudaGraphExec_t executable_ = nullptr;
+  explicit Graph(cudaGraphExec_t executable) : executable_(executable) {}
+
+  cudaGraphExec_t executable_;
 };
 
 class Queue {
@@ -56,6 +66,7 @@ class Queue {
       BANYAN_CHECK_CUDA(cudaEventCreateWithFlags(&slot.copied, cudaEventDisableTiming));
     }
     BANYAN_CHECK_CUDA(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, 0));
+    BANYAN_CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&scratch_), kScratchBytes));
   }
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -67,7 +78,7 @@ class Queue {
       cudaEventDestroy(slot.copied);
     }
     for (cudaEvent_t event : marks_) cudaEventDestroy(event);
-    if (scratch_ != nullptr) cudaFree(scratch_);
+    cudaFree(scratch_);
     cudaStreamDestroy(stream_);
   }
 
@@ -102,7 +113,7 @@ class Queue {
     } else {
       ListKey key = launches_.key();
       auto [seen, graph] = graphs_.find(key);
-      if (graph == nullptr && seen) graph = &graphs_.insert(key, record());
+      if (graph == nullptr && seen) graph = record(key);
       graph != nullptr ? graph->launch(stream_) : launches_.issue_all(this);
     }
     launches_.clear();
@@ -143,17 +154,12 @@ class Queue {
     return marked_ - marks_.size() >= mark;
   }
 
-  // At least `bytes`, for the next launch. Kernels of a stream run one after the other, so that
-  // all of them share it.
-  std::byte* scratch(size_t bytes) {
-    if (bytes <= scratch_bytes_) return scratch_;
-    wait();
-    graphs_.clear();  // they name the old one
-    if (scratch_ != nullptr) BANYAN_CHECK_CUDA(cudaFree(scratch_));
-    BANYAN_CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&scratch_), bytes));
-    scratch_bytes_ = bytes;
-    return scratch_;
-  }
+  // kScratchBytes for the next launch. Kernels of a stream run one after the other, so that all of
+  // them share it. It never grows, so that no step can run out of memory: a kernel whose blocks
+  // need more than fits runs in fewer blocks.
+  static constexpr size_t kScratchBytes = size_t{256} << 20;
+  static_assert(kScratchBytes >= kPartScratchBytes);
+  std::byte* scratch() const { return scratch_; }
 
  private:
   static constexpr int kSlots = 2;
@@ -171,8 +177,10 @@ class Queue {
     return value == nullptr || std::strcmp(value, "0") != 0;
   }
   void wait() const { BANYAN_CHECK_CUDA(cudaStreamSynchronize(stream_)); }
-  std::unique_ptr<Graph> record() {
-    return std::make_unique<Graph>(stream_, [&] { launches_.issue_all(this); });
+  Graph* record(const ListKey& key) {
+    std::unique_ptr<Graph> graph = Graph::record(stream_, [this] { launches_.issue_all(this); });
+    makes_graphs_ = graph != nullptr;
+    return makes_graphs_ ? &graphs_.insert(key, std::move(graph)) : nullptr;
   }
 
   cudaStream_t stream_ = nullptr;
@@ -186,7 +194,6 @@ class Queue {
   Slot slots_[kSlots];
   unsigned next_slot_ = 0;
   std::byte* scratch_ = nullptr;
-  size_t scratch_bytes_ = 0;
 };
 
 inline Queue& queue_of(void* queue) {

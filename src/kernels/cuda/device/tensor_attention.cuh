@@ -344,7 +344,7 @@ __global__ __maxnreg__(K::kRegisters) void run_tensor_attention(const __grid_con
 // Writes parts, or the results where it does not split rows: MergeParts does the rest.
 inline const float* attend_tiles(const AttentionArgs& args) {
   Queue& queue = queue_of(args.launch.queue);
-  auto* parts = reinterpret_cast<float*>(queue.scratch(kPartScratchBytes));
+  auto* parts = reinterpret_cast<float*>(queue.scratch());
   launch_tensor_attention(
       args, parts, queue.multiprocessors(), [&]<class K>(const K& kernel, int64_t blocks) {
         auto* function = run_tensor_attention<K>;
