@@ -10,7 +10,9 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/signed.h"
 #include "engine/assemble.h"
+#include "engine/sequence.h"
 #include "kernels/select.h"
 #include "support/drive.h"
 #include "support/models/grown_checkpoint.h"
@@ -196,6 +198,67 @@ TEST(Allocation, DecodingTakesNoMemory) {
       }
     }
   }
+}
+
+// Proposes a token that is right and one that is not, and a branch with the right one.
+class Tree final : public Drafter {
+ public:
+  explicit Tree(std::vector<TokenId> output) : output_(std::move(output)) {}
+
+  void propose(std::span<DraftTask* const> tasks) override {
+    for (DraftTask* task : tasks) {
+      int64_t next = task->sequence->length() - task->sequence->prompt_tokens;
+      if (next + 2 > std::ssize(output_)) continue;
+      task->add(at(output_, next), 0.9f);
+      task->add(at(output_, next + 1) + 1, 0.9f);
+      DraftTask::Branch* branch = task->add_branch(1);
+      if (branch == nullptr) continue;
+      branch->tokens.push_back(at(output_, next + 1));
+      branch->confidences.push_back(0.9f);
+    }
+  }
+
+ private:
+  const std::vector<TokenId> output_;
+};
+
+// An engine that answers `request`.
+std::unique_ptr<Engine> answering(const EngineConfig& config, const GenerateRequest& request,
+                                  const TokenSink& sink, std::vector<NamedDrafter> drafters) {
+  auto engine =
+      value_or_abort(EngineAssembly::load(config, registered_families(), {}, std::move(drafters)));
+  CHECK(engine->submit(request, sink).has_value());
+  return engine;
+}
+
+TEST(Allocation, DecodingWithDraftTreesTakesNoMemory) {
+  EngineConfig config{.model_path = golden_folder("qwen3-tied"),
+                      .threads = 1,
+                      .page_size_tokens = 4,
+                      .total_tokens_max = 2048,
+                      .draft_topk = 2,
+                      .measure_drafts = false};
+  GenerateRequest request{.prompt = {1, 2, 3, 4, 5}, .sampling = {.temperature = 0}};
+  request.options.max_new_tokens = 240;
+  std::vector<TokenId> output;
+  auto plain = answering(config, request,
+                         [&](const TokenEvent& event) { output.push_back(event.token); }, {});
+  while (plain->step()) continue;
+  std::vector<NamedDrafter> drafters;
+  drafters.push_back({"tree", std::make_unique<Tree>(output)});
+  auto engine = answering(config, request, [](const TokenEvent&) {}, std::move(drafters));
+  auto followed = [&] {
+    EngineStats stats = engine->stats();
+    return std::ranges::find(stats.drafters, "tree", &DrafterStats::name)->followed_branches;
+  };
+  for (int i = 0; i < kWarmSteps; ++i) engine->step();
+  int64_t before = followed();
+  allocations = 0;
+  counting = true;
+  for (int i = 0; i < kCountedSteps; ++i) engine->step();
+  counting = false;
+  EXPECT_EQ(allocations, 0);
+  EXPECT_GT(followed(), before);
 }
 
 TEST(Allocation, DecodingOverAQuantisedCacheTakesNoMemory) {

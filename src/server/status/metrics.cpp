@@ -275,6 +275,11 @@ struct Metrics::Impl {
             drafter.draft_tokens - before.draft_tokens);
       count("banyan:drafter_accepted_tokens_total", "Accepted draft tokens, by drafter", "drafter",
             name, drafter.accepted_tokens - before.accepted_tokens);
+      count("banyan:drafter_branches_total", "Branches of draft trees verified, by drafter",
+            "drafter", name, drafter.branches - before.branches);
+      count("banyan:drafter_followed_branches_total",
+            "Branches of draft trees with accepted tokens, by drafter", "drafter", name,
+            drafter.followed_branches - before.followed_branches);
       count("banyan:drafter_seconds_total", "Time spent drafting, in seconds, by drafter",
             "drafter", name, drafter.time_s - before.time_s);
     }
