@@ -1,10 +1,11 @@
-"""python speculation.py MODEL.gguf --tokenizer DIR [--text FILE ...] [--kinds NGRAM_SIMPLE ...]: in how
-many steps llama.cpp writes the answers of `banyan bench speculation` with its drafts from text, by
-the wheel of xllamacpp (PyPI) and Jinja2. Prints a JSON object for each kind and text.
+"""python speculation.py MODEL.gguf --tokenizer DIR [--text FILE ...] [--kinds NGRAM_SIMPLE ...]
+
+In how many steps llama.cpp writes the answers of `banyan bench speculation` with its drafts from
+text, by the wheel of xllamacpp (PyPI) and Jinja2. Prints a JSON object for each kind and text.
 
 A grammar that allows only the recorded tokens makes the model write the answer, which drafters do
-not see. The grammar takes longer at each token than the model of 0.6 B parameters does, so speeds
-say nothing.
+not see. The grammar takes longer at each token than a model of 0.6 B parameters does, so speeds say
+nothing.
 """
 
 import argparse
