@@ -13,7 +13,6 @@ import time
 import types
 
 import pytest
-import requests
 
 OURS = f"BANYAN_RAY_TEST={os.getpid()}"  # in the environment of all that this test starts
 os.environ[OURS.split("=")[0]] = OURS.split("=")[1]
@@ -22,7 +21,8 @@ os.environ.update(RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S="120", RAY_AUTH_MODE="di
                   RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S="120")
 ray = pytest.importorskip("ray", reason="ray is not installed; see tests/python/run --ray")
 
-from ray import serve  # noqa: E402: only where there is Ray
+import requests  # noqa: E402: only where there is Ray
+from ray import serve  # noqa: E402
 from ray.exceptions import RayActorError  # noqa: E402
 
 from banyan.ray import batch  # noqa: E402
