@@ -39,7 +39,7 @@ def conversation(o, path):
     return text["name"], tokens_of(o, prompt), tokens_of(o, answer), answer
 
 
-def server_of(o, kind, settings):
+def server_of(o, kind):
     params = xllamacpp.CommonParams()
     params.model.path = o.model
     params.n_parallel = 1
@@ -48,13 +48,6 @@ def server_of(o, kind, settings):
     params.verbosity = 0
     types = xllamacpp.common_speculative_type
     params.speculative.types = [getattr(types, f"COMMON_SPECULATIVE_TYPE_{kind}")]
-    for setting in settings:
-        name, value = setting.split("=")
-        *path, last = name.split(".")
-        to = params.speculative
-        for part in path:
-            to = getattr(to, part)
-        setattr(to, last, type(getattr(to, last))(value))
     return xllamacpp.Server(params)
 
 
@@ -81,14 +74,13 @@ def main():
     p.add_argument("--tokenizer", required=True, help="folder with tokenizer files and a template")
     p.add_argument("--text", type=Path, action="append")
     p.add_argument("--kinds", nargs="+", default=KINDS)
-    p.add_argument("--set", nargs="+", default=[], help="draft.n_max=8, ngram_simple.size_n=4, ...")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--banyan", default=PROJECT / "build/release/banyan")
     o = p.parse_args()
     texts = o.text or sorted((PROJECT / "bench/texts").glob("*.json"))
     texts = [conversation(o, path) for path in texts]
     for kind in o.kinds:
-        server = server_of(o, kind, o.set)
+        server = server_of(o, kind)
         for text in texts:
             timings = complete(server, text)
             tokens, accepted = len(text[2]), timings.get("draft_n_accepted", 0)

@@ -154,9 +154,8 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
       ->type_name("N");
   app.add_option("--speculative-eagle-topk,--speculative-ngram-max-bfs-breadth", config.draft_topk,
                  "SUFFIX, NEXTN, EAGLE3, STANDALONE: draft a tree, with up to N tokens for the "
-                 "same position, "
-                 "where the others are likely enough; 1: chains. NGRAM, and models with "
-                 "recurrent layers, have chains")
+                 "same position, where the others are likely enough; 1: chains. NGRAM, and models "
+                 "with recurrent layers, have chains")
       ->check(between(1, 8))
       ->type_name("N");
   app.add_option("--speculative-draft-filter", config.draft_filter_path,

@@ -46,12 +46,15 @@ class RegisterColumn {
     BANYAN_UNROLL
     for (int c = 0; c < KeyDim; ++c) values_[c] = body(c, values_[c]);
   }
+  // To the same column of another state.
   BANYAN_DEVICE void copy_to(float* state) const {
     BANYAN_UNROLL
     for (int c = 0; c < KeyDim; ++c) state[c * ValueDim] = values_[c];
   }
+  // Stores the column in the state.
   BANYAN_DEVICE void store() const { copy_to(state_); }
-  BANYAN_DEVICE void leave_state(float*) {}
+  // What follows does not change the state; a column in memory goes on in `scratch`.
+  BANYAN_DEVICE void leave_state(float* /*scratch*/) {}
 
  private:
   float* state_;
@@ -74,13 +77,10 @@ class MemoryColumn {
     for (int64_t c = 0; c < key_dim_; ++c) to_[c * stride_] = body(c, from_[c * stride_]);
     from_ = to_;
   }
-  // To the same column of another state.
   BANYAN_DEVICE void copy_to(float* state) const {
     for (int64_t c = 0; c < key_dim_; ++c) state[c * stride_] = from_[c * stride_];
   }
-  // Stores the column in the state.
   BANYAN_DEVICE void store() const {}
-  // What follows does not change the state.
   BANYAN_DEVICE void leave_state(float* scratch) { to_ = scratch + d_; }
 
  private:
@@ -103,7 +103,7 @@ size_t draft_state_bytes(const Args& a) {
   return in_memory ? a.key_dim * a.value_dim * sizeof(float) : 0;
 }
 
-// One head of a span: what it knows of the log of its draft rows.
+// The updates of the draft rows of one head of a span.
 template <class Kernel, class Head>
 struct HeadLog {
   BANYAN_DEVICE HeadLog(const Kernel& kernel, int64_t span, const Head& head)
