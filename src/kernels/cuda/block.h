@@ -13,6 +13,9 @@
 //   each(body)            body(thread) on all threads
 //   one(body)             body() on one thread
 //   reduce(body, combine) body(thread) of all threads combined in the order of tree_reduce
+//   reduce_warps(body, combine)  the same of each warp, for its threads: not a phase, so that body
+//                         may write nothing
+//   exclusive_sums(values)  replaces values[thread], integers, by the sum of those before it
 //   shared<T>()           memory of the block, Shape::shared_bytes of it
 //   scratch()             global memory of the block, Shape::scratch_bytes of it, aligned to 256
 //   PerThread<T>          a value of each thread that lives across phases: value[thread]
@@ -34,6 +37,11 @@ struct Shape {
   size_t shared_bytes = 0;
   size_t scratch_bytes = 0;  // per block
 };
+
+// As many blocks as have a thread for each item.
+constexpr int64_t blocks_for(int64_t items) {
+  return 1 + (items - 1) / kBlockThreads;
+}
 
 // Sums and maxima, for Block::reduce.
 struct Plus {
@@ -68,6 +76,25 @@ BANYAN_DEVICE void for_all(Block& block, int64_t count, const Body& body) {
   });
 }
 
+// The same value for every thread.
+template <class T>
+struct Uniform {
+  T value;
+  BANYAN_HOST_DEVICE constexpr const T& operator[](int /*thread*/) const { return value; }
+};
+
+// body(thread) of the threads of each team, combined, for its threads. A team is a warp or the
+// block.
+template <int Team, class Block, class Body, class Combine>
+BANYAN_DEVICE auto reduce_teams(Block& block, const Body& body, const Combine& combine) {
+  static_assert(Team == kWarp || Team == Block::kThreads);
+  if constexpr (Team == kWarp) {
+    return block.reduce_warps(body, combine);
+  } else {
+    return Uniform<decltype(body(0))>{block.reduce(body, combine)};
+  }
+}
+
 // The sum of value(i) over [0, count): of each thread in ascending order, then of all as a tree.
 template <class Block, class Value>
 BANYAN_DEVICE auto sum_over(Block& block, int64_t count, const Value& value) {
@@ -79,19 +106,6 @@ BANYAN_DEVICE auto sum_over(Block& block, int64_t count, const Value& value) {
         return sum;
       },
       Plus());
-}
-
-// Replaces values[thread] by the sum of those before it.
-template <class Block, class T>
-BANYAN_DEVICE void exclusive_sums(Block& block, T* values) {
-  block.one([&] {
-    T next = 0;
-    for (int thread = 0; thread < Block::kThreads; ++thread) {
-      T value = values[thread];
-      values[thread] = next;
-      next += value;
-    }
-  });
 }
 
 }  // namespace banyan::cuda

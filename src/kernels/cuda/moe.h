@@ -14,7 +14,8 @@ namespace banyan::cuda {
 struct Route {
   RouteArgs a;
   Shape shape() const {
-    return {.blocks = a.rows, .shared_bytes = (2 * a.experts + a.groups) * sizeof(float)};
+    size_t words = 2 * a.experts + a.groups + a.top_k;
+    return {.blocks = a.rows, .shared_bytes = words * sizeof(float)};
   }
 
   template <class Block>
@@ -60,23 +61,24 @@ struct Route {
   }
 
   template <class Block>
-  BANYAN_DEVICE void choose(Block& block, int64_t r, const float* scores, float* choices) const {
-    int32_t* ids = a.ids + r * a.top_k;
-    float* weights = a.weights + r * a.top_k;
+  BANYAN_DEVICE void choose(Block& block, int64_t r, const float* scores, float* choices,
+                            int32_t* chosen) const {
+    int32_t last = -1;
     for (int64_t j = 0; j < a.top_k; ++j) {
-      int32_t e = best_over(block, a.experts, [&](int64_t i) { return choices[i]; }).index;
-      block.one([&] {
-        choices[e] = not_a_number();
-        ids[j] = e;
-        weights[j] = scores[e];
-      });
+      last = best_over(block, a.experts, [&](int64_t e) {
+               if (e == last) chosen[j - 1] = last;
+               if (e == last) choices[e] = not_a_number();
+               return choices[e];
+             }).index;
     }
-    block.one([&] {
+    block.one([&] { chosen[a.top_k - 1] = last; });
+    for_each(block, a.top_k, [&](int64_t j) {
       float sum = 0;
-      for (int64_t j = 0; j < a.top_k; ++j) sum += weights[j];
+      for (int64_t i = 0; i < a.top_k; ++i) sum += scores[chosen[i]];
       // The small constant avoids 0 / 0 if all sigmoids are 0.
       float factor = a.normalise ? a.scale / (sum + 1e-20f) : a.scale;
-      for (int64_t j = 0; j < a.top_k; ++j) weights[j] *= factor;
+      a.ids[r * a.top_k + j] = chosen[j];
+      a.weights[r * a.top_k + j] = scores[chosen[j]] * factor;
     });
   }
 
@@ -85,13 +87,14 @@ struct Route {
     float* scores = block.template shared<float>();
     float *choices = scores + a.experts, *groups = choices + a.experts;
     for (int64_t r = block.index(); r < a.rows; r += block.count()) {
+    auto* chosen = reinterpret_cast<int32_t*>(groups + a.groups);  // [top_k]
       score(block, a.logits + r * a.logits_row_stride, scores);
       for_each(block, a.experts, [&](int64_t e) {
         float choice = scores[e] + (a.bias != nullptr ? a.bias[e] : 0.0f);
         choices[e] = is_nan(choice) ? -kInfinity : choice;
       });
       mask_groups(block, choices, groups);
-      choose(block, r, scores, choices);
+      choose(block, r, scores, choices, chosen);
     }
   }
 };
@@ -118,13 +121,27 @@ struct CountExperts {
 
 struct BeginExperts {
   SortExpertsArgs a;
-  Shape shape() const { return {.blocks = 1}; }
+  Shape shape() const { return {.blocks = 1, .shared_bytes = kBlockThreads * sizeof(int32_t)}; }
 
   template <class Block>
+  // Each thread has consecutive experts.
   BANYAN_DEVICE void operator()(Block& block) const {
-    block.one([&] {
-      a.begins[0] = 0;
-      for (int64_t e = 0; e < a.experts; ++e) a.begins[e + 1] += a.begins[e];
+    auto* begins = block.template shared<int32_t>();  // of the first expert of each thread
+    int64_t share = (a.experts + kBlockThreads - 1) / kBlockThreads;
+    block.each([&](int thread) {
+      int64_t end = least((thread + 1) * share, a.experts);
+      begins[thread] = 0;
+      for (int64_t e = thread * share; e < end; ++e) begins[thread] += a.begins[e + 1];
+    });
+    block.exclusive_sums(begins);
+    block.each([&](int thread) {
+      int64_t end = least((thread + 1) * share, a.experts);
+      int32_t begin = begins[thread];
+      if (thread == 0) a.begins[0] = 0;
+      for (int64_t e = thread * share; e < end; ++e) {
+        begin += a.begins[e + 1];
+        a.begins[e + 1] = begin;
+      }
     });
   }
 };
@@ -151,7 +168,7 @@ struct PlaceExperts {
         places[thread] = 0;
         for_own(thread, e, [&](int64_t) { ++places[thread]; });
       });
-      exclusive_sums(block, places);
+      block.exclusive_sums(places);
       block.each([&](int thread) {
         int32_t next = a.begins[e] + places[thread];
         for_own(thread, e, [&](int64_t i) {

@@ -31,7 +31,7 @@ BANYAN_DEVICE void select_best(Block& block, int64_t total, int64_t count, int64
     shared[thread] = 0;
     for_own(thread, [&](int64_t, uint32_t o) { shared[thread] += o == least_taken ? 1 : 0; });
   });
-  exclusive_sums(block, shared);
+  block.exclusive_sums(shared);
   typename Block::template PerThread<int64_t> equal_before;
   auto for_taken = [&](int thread, const auto& body) {
     int64_t equal = equal_before[thread];
@@ -44,7 +44,7 @@ BANYAN_DEVICE void select_best(Block& block, int64_t total, int64_t count, int64
     shared[thread] = 0;
     for_taken(thread, [&](int64_t) { ++shared[thread]; });
   });
-  exclusive_sums(block, shared);
+  block.exclusive_sums(shared);
   block.each([&](int thread) {
     int64_t rank = shared[thread];
     for_taken(thread, [&](int64_t i) { emit(rank++, i); });

@@ -10,16 +10,40 @@
 
 namespace banyan::cuda::device {
 
-// The value of the lane `half` further on; undefined for lanes without one.
-template <class T>
-__device__ T shuffle_down(T value, int half) {
+// The value with each of its words shuffled.
+template <class T, class Shuffle>
+__device__ T shuffle_words(T value, const Shuffle& shuffle) {
   static_assert(sizeof(T) % sizeof(uint32_t) == 0);
   constexpr int kWords = sizeof(T) / sizeof(uint32_t);
   uint32_t words[kWords];
   memcpy(words, &value, sizeof(T));
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) words[i] = __shfl_down_sync(0xffffffffu, words[i], half);
+  for (int i = 0; i < kWords; ++i) words[i] = shuffle(words[i]);
   memcpy(&value, words, sizeof(T));
+  return value;
+}
+
+// The value of the lane `by` further on, or back; undefined for lanes without one.
+template <class T>
+__device__ T shuffle_down(T value, int by) {
+  return shuffle_words(value, [=](uint32_t w) { return __shfl_down_sync(0xffffffffu, w, by); });
+}
+template <class T>
+__device__ T shuffle_up(T value, int by) {
+  return shuffle_words(value, [=](uint32_t w) { return __shfl_up_sync(0xffffffffu, w, by); });
+}
+template <class T>
+__device__ T of_first_lane(T value) {
+  return shuffle_words(value, [](uint32_t w) { return __shfl_sync(0xffffffffu, w, 0); });
+}
+
+// That of a warp for its first lane, in the order of tree_reduce.
+template <class T, class Combine>
+__device__ T combine_lanes(T value, const Combine& combine) {
+#pragma unroll
+  for (int half = kWarp / 2; half > 0; half /= 2) {
+    value = combine(value, shuffle_down(value, half));
+  }
   return value;
 }
 
@@ -63,28 +87,54 @@ class Block {
     });
   }
 
+  // The barrier before the next phase keeps its values until all threads have read them.
   template <class Body, class Combine>
   __device__ auto reduce(const Body& body, const Combine& combine) {
     using T = decltype(body(0));
-    constexpr int kWarps = Threads / kWarp;
     __shared__ __align__(16) unsigned char bytes[kWarps * sizeof(T)];
     auto* of_warps = reinterpret_cast<T*>(bytes);
     __syncthreads();
-    T value = body(static_cast<int>(threadIdx.x));
-#pragma unroll
-    for (int half = kWarp / 2; half > 0; half /= 2) {
-      value = combine(value, shuffle_down(value, half));
-    }
+    T value = combine_lanes(body(static_cast<int>(threadIdx.x)), combine);
     if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = value;
     __syncthreads();
     value = of_warps[0];
 #pragma unroll
     for (int warp = 1; warp < kWarps; ++warp) value = combine(value, of_warps[warp]);
-    __syncthreads();
     return value;
   }
 
+  template <class Body, class Combine>
+  __device__ auto reduce_warps(const Body& body, const Combine& combine) {
+    PerThread<decltype(body(0))> value;
+    value[0] = of_first_lane(combine_lanes(body(static_cast<int>(threadIdx.x)), combine));
+    return value;
+  }
+
+  template <class T>
+  __device__ void exclusive_sums(T* values) {
+    __shared__ T of_warps[kWarps];
+    int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+    __syncthreads();
+    T own = values[threadIdx.x], sum = own;
+#pragma unroll
+    for (int by = 1; by < kWarp; by *= 2) {
+      T before = shuffle_up(sum, by);
+      if (lane >= by) sum += before;
+    }
+    if (lane == kWarp - 1) of_warps[warp] = sum;
+    __syncthreads();
+    sum -= own;
+#pragma unroll
+    for (int before = 0; before < kWarps - 1; ++before) {
+      if (before < warp) sum += of_warps[before];
+    }
+    values[threadIdx.x] = sum;
+    __syncthreads();
+  }
+
  private:
+  static constexpr int kWarps = Threads / kWarp;
+
   std::byte* scratch_;
 };
 

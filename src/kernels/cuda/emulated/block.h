@@ -90,6 +90,30 @@ class Block {
     return values[0];
   }
 
+  template <class Body, class Combine>
+  auto reduce_warps(const Body& body, const Combine& combine) {
+    using T = decltype(body(0));
+    PerThread<T> values;
+    each([&](int thread) { values[thread] = body(thread); });
+    for (int warp = 0; warp < Threads; warp += kWarp) {
+      for (int half = kWarp / 2; half > 0; half /= 2) {
+        for (int i = warp; i < warp + half; ++i) values[i] = combine(values[i], values[i + half]);
+      }
+      for (int lane = 1; lane < kWarp; ++lane) values[warp + lane] = values[warp];
+    }
+    return values;
+  }
+
+  template <class T>
+  void exclusive_sums(T* values) {
+    T next = 0;
+    for (int thread = 0; thread < Threads; ++thread) {
+      T value = values[thread];
+      values[thread] = next;
+      next += value;
+    }
+  }
+
  private:
   int64_t index_, count_;
   std::byte *shared_, *scratch_;
