@@ -119,6 +119,66 @@ TEST(RmsNorm, ARowHasTheSameBitsInEveryBatch) {
   }
 }
 
+// Rows of a matrix, copied to where rows have another distance and begin one column later.
+struct Shifted {
+  Shifted(const std::vector<float>& x, int64_t rows, int64_t dim)
+      : stride(dim + 1), values(rows * stride + 1) {
+    for (int64_t r = 0; r < rows; ++r) {
+      std::copy_n(x.begin() + r * dim, dim, values.begin() + r * stride + 1);
+    }
+  }
+  const float* data() const { return values.data() + 1; }
+
+  int64_t stride;
+  std::vector<float> values;
+};
+
+TEST(SiluMul, HasTheSameBitsWhereverRowsBegin) {
+  constexpr int64_t kRows = 3, kDim = 212;
+  Random random(13);
+  auto gate = random.normals(kRows * kDim), up = random.normals(kRows * kDim);
+  Shifted shifted_gate(gate, kRows, kDim), shifted_up(up, kRows, kDim);
+  for (const KernelTable* table : tables()) {
+    std::vector<float> y(gate.size()), expected(gate.size());
+    table->silu_mul({.gate = gate.data(),
+                     .up = up.data(),
+                     .x_row_stride = kDim,
+                     .y = expected.data(),
+                     .rows = kRows,
+                     .dim = kDim});
+    table->silu_mul({.gate = shifted_gate.data(),
+                     .up = shifted_up.data(),
+                     .x_row_stride = shifted_up.stride,
+                     .y = y.data(),
+                     .rows = kRows,
+                     .dim = kDim});
+    EXPECT_TRUE(same_bits(y, expected)) << table->name;
+  }
+}
+
+TEST(Scale, HasTheSameBitsWhereverRowsBegin) {
+  constexpr int64_t kRows = 3, kDim = 140;
+  Random random(14);
+  auto x = random.normals(kRows * kDim);
+  Shifted shifted(x, kRows, kDim);
+  for (const KernelTable* table : tables()) {
+    std::vector<float> y(x.size()), expected(x.size());
+    ScaleArgs args = {.x = x.data(),
+                      .x_row_stride = kDim,
+                      .y = expected.data(),
+                      .rows = kRows,
+                      .dim = kDim,
+                      .scale = 0.3f,
+                      .soft_cap = 5};
+    table->scale(args);
+    args.x = shifted.data();
+    args.x_row_stride = shifted.stride;
+    args.y = y.data();
+    table->scale(args);
+    EXPECT_TRUE(same_bits(y, expected)) << table->name;
+  }
+}
+
 // exp is within 1 ulp; the sum, the quotient and the product round once each. Beyond -87 the
 // exponential overflows or the result is subnormal: both are zero next to any other activation.
 TEST(SiluMul, FollowsTheFormulaOverTheWholeRange) {

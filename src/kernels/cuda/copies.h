@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/block.h"
+#include "kernels/cuda/fours.h"
 #include "kernels/cuda/spans.h"
 #include "kernels/kernel_table.h"
 #include "kernels/page_rows.h"
@@ -12,14 +13,16 @@ namespace banyan::cuda {
 
 struct CopyRows {
   CopyRowsArgs a;
-  Shape shape() const { return {.blocks = a.rows}; }
+  BANYAN_HOST_DEVICE bool fours() const {
+    return in_fours(a.dim, a.x_row_stride, a.y_row_stride, a.x, a.y);
+  }
+  Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    for_all(block, a.rows * a.dim, [&](int64_t i) {
-      int64_t r = quotient(i, a.dim), c = i - r * a.dim;
+    for_columns(block, a.rows, a.dim, fours(), [&]<int N>(int64_t r, int64_t c) {
       int64_t source = a.index != nullptr ? a.index[r] : r;
-      a.y[r * a.y_row_stride + c] = a.x[source * a.x_row_stride + c];
+      store(a.y + r * a.y_row_stride + c, load<N>(a.x + source * a.x_row_stride + c));
     });
   }
 };
@@ -113,7 +116,7 @@ struct PageRead {
 
 struct ResolveTokens {
   ResolveTokensArgs a;
-  Shape shape() const { return {.blocks = 1 + a.rows / kBlockThreads}; }
+  Shape shape() const { return {.blocks = blocks_for(a.rows)}; }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {

@@ -149,7 +149,7 @@ struct DeltaAttention {
 
 struct DeltaGates {
   DeltaGatesArgs a;
-  Shape shape() const { return {.blocks = a.rows}; }
+  Shape shape() const { return {.blocks = blocks_for(a.rows * a.heads * a.key_dim)}; }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {

@@ -145,7 +145,7 @@ struct Gemm {
 template <Format F>
 struct Gather {
   GatherArgs a;
-  Shape shape() const { return {.blocks = a.rows}; }
+  Shape shape() const { return {.blocks = blocks_for(a.rows * a.k)}; }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/atomic.h"
 #include "kernels/cuda/block.h"
+#include "kernels/cuda/fours.h"
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/rowwise.h"
 #include "kernels/kernel_table.h"
@@ -86,8 +87,8 @@ struct Route {
   BANYAN_DEVICE void operator()(Block& block) const {
     float* scores = block.template shared<float>();
     float *choices = scores + a.experts, *groups = choices + a.experts;
-    for (int64_t r = block.index(); r < a.rows; r += block.count()) {
     auto* chosen = reinterpret_cast<int32_t*>(groups + a.groups);  // [top_k]
+    for (int64_t r = block.index(); r < a.rows; r += block.count()) {
       score(block, a.logits + r * a.logits_row_stride, scores);
       for_each(block, a.experts, [&](int64_t e) {
         float choice = scores[e] + (a.bias != nullptr ? a.bias[e] : 0.0f);
@@ -123,8 +124,8 @@ struct BeginExperts {
   SortExpertsArgs a;
   Shape shape() const { return {.blocks = 1, .shared_bytes = kBlockThreads * sizeof(int32_t)}; }
 
-  template <class Block>
   // Each thread has consecutive experts.
+  template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
     auto* begins = block.template shared<int32_t>();  // of the first expert of each thread
     int64_t share = (a.experts + kBlockThreads - 1) / kBlockThreads;
@@ -182,20 +183,32 @@ struct PlaceExperts {
 
 struct CombineExperts {
   CombineExpertsArgs a;
-  Shape shape() const { return {.blocks = a.rows}; }
+  BANYAN_HOST_DEVICE bool fours() const {
+    return in_fours(a.dim, a.x_row_stride, a.x, a.expert_rows, a.shared, a.y);
+  }
+  Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
+
+  // Choice j of row r.
+  BANYAN_DEVICE const float* row_of(int64_t r, int64_t j) const {
+    int32_t place = a.places[r * a.top_k + j];
+    return place < 0 ? a.x + r * a.x_row_stride : a.expert_rows + place * a.dim;
+  }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    for_all(block, a.rows * a.dim, [&](int64_t i) {
-      int64_t r = quotient(i, a.dim), c = i - r * a.dim;
-      float y = 0;
-      for (int64_t j = r * a.top_k; j < (r + 1) * a.top_k; ++j) {
-        const float* row =
-            a.places[j] < 0 ? a.x + r * a.x_row_stride : a.expert_rows + a.places[j] * a.dim;
-        y += a.weights[j] * row[c];
-      }
-      a.y[i] = a.shared != nullptr ? y + a.shared[i] : y;
+    for_columns(block, a.rows, a.dim, fours(), [&]<int N>(int64_t r, int64_t c) {
+      Floats<N> y = {};
+      BANYAN_UNROLL
+      for (int64_t j = 0; j < a.top_k; ++j) add(y, a.weights[r * a.top_k + j], row_of(r, j) + c);
+      if (a.shared != nullptr) add(y, 1, a.shared + r * a.dim + c);
+      store(a.y + r * a.dim + c, y);
     });
+  }
+  template <int N>
+  BANYAN_DEVICE static void add(Floats<N>& y, float weight, const float* values) {
+    Floats<N> more = load<N>(values);
+    BANYAN_UNROLL
+    for (int i = 0; i < N; ++i) y.at[i] += weight * more.at[i];
   }
 };
 

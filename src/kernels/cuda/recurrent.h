@@ -176,7 +176,7 @@ struct StateSpace {
 
 struct StateSpaceGates {
   StateSpaceGatesArgs a;
-  Shape shape() const { return {.blocks = 1 + a.rows * a.heads / kBlockThreads}; }
+  Shape shape() const { return {.blocks = blocks_for(a.rows * a.heads)}; }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/block.h"
+#include "kernels/cuda/fours.h"
 #include "kernels/cuda/math.h"
 #include "kernels/kernel_table.h"
 
@@ -93,11 +94,12 @@ struct RopeAngles {
 // y may be x: a thread reads a pair before it writes it.
 struct Rope {
   RopeArgs a;
-  Shape shape() const { return {.blocks = a.rows}; }
+  BANYAN_HOST_DEVICE bool fours() const { return in_fours(a.dim, a.x_row_stride, a.x, a.y); }
+  Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    int64_t steps = a.head_dim - a.pairs;  // a pair, or a column that stays
+    int64_t steps = steps_of_head();
     bool halves = a.layout == RopeLayout::kHalves;
     for_all(block, a.rows * a.heads * steps, [&](int64_t item) {
       int64_t at = quotient(item, steps), i = item - at * steps;
@@ -127,7 +129,8 @@ BANYAN_HOST_DEVICE constexpr float clamped(float x, float limit) {
 
 struct SiluMul {
   SiluMulArgs a;
-  Shape shape() const { return {.blocks = a.rows}; }
+  BANYAN_HOST_DEVICE bool fours() const { return in_fours(a.dim, a.x_row_stride, a.x, a.y); }
+  Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
 
   BANYAN_DEVICE float glu(float gate, float up) const {
     if (a.form == GluForm::kGeluTanh) {
@@ -144,16 +147,19 @@ struct SiluMul {
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    for_all(block, a.rows * a.dim, [&](int64_t i) {
-      int64_t r = quotient(i, a.dim), at = r * a.x_row_stride + (i - r * a.dim);
-      a.y[i] = glu(a.gate[at], a.up[at]);
+    for_columns(block, a.rows, a.dim, fours(), [&]<int N>(int64_t r, int64_t c) {
+      int64_t at = r * a.x_row_stride + c;
+      Floats<N> y = load<N>(a.gate + at), up = load<N>(a.up + at);
+      BANYAN_UNROLL
+      for (int i = 0; i < N; ++i) y.at[i] = glu(y.at[i], up.at[i]);
+      store(a.y + r * a.dim + c, y);
     });
   }
 };
 
 struct Scale {
   ScaleArgs a;
-  Shape shape() const { return {.blocks = a.rows}; }
+  Shape shape() const { return {.blocks = blocks_for(a.rows * a.pairs)}; }
 
   BANYAN_DEVICE float factor(int64_t row) const {
     if (a.positions == nullptr) return a.scale;
@@ -164,17 +170,25 @@ struct Scale {
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    for_all(block, a.rows * a.dim, [&](int64_t i) {
-      int64_t r = quotient(i, a.dim), c = i - r * a.dim;
-      float scaled = factor(r) * a.x[r * a.x_row_stride + c];
-      a.y[i] = a.soft_cap > 0 ? soften(scaled, a.soft_cap) : scaled;
+    for_columns(block, a.rows, a.dim, fours(), [&]<int N>(int64_t r, int64_t c) {
+      Floats<N> y = load<N>(a.x + r * a.x_row_stride + c);
+      float by = factor(r);
+      BANYAN_UNROLL
+      for (int i = 0; i < N; ++i) {
+        y.at[i] *= by;
+        if (a.soft_cap > 0) y.at[i] = soften(y.at[i], a.soft_cap);
+      }
+      store(a.y + r * a.dim + c, y);
     });
   }
 };
 
 struct GateMul {
   GateMulArgs a;
-  Shape shape() const { return {.blocks = a.rows}; }
+  BANYAN_HOST_DEVICE int64_t steps_of_head() const {  // a pair, or a column that stays
+    return a.head_dim - a.pairs;
+  }
+  Shape shape() const { return {.blocks = blocks_for(a.rows * a.heads * steps_of_head())}; }
 
   BANYAN_DEVICE float gated(float gate, float x) const {
     if (a.function == GateFunction::kSigmoid) return x / (1.0f + exp(-gate));
@@ -185,21 +199,31 @@ struct GateMul {
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    for_all(block, a.rows * a.dim, [&](int64_t i) {
-      int64_t r = quotient(i, a.dim), c = i - r * a.dim;
-      a.y[i] = gated(a.gate[r * a.gate_row_stride + quotient(c, a.gate_columns)],
-                     a.x[r * a.x_row_stride + c]);
+    for_columns(block, a.rows, a.dim, fours(), [&]<int N>(int64_t r, int64_t c) {
+      Floats<N> y = load<N>(a.x + r * a.x_row_stride + c);
+      const float* gate = a.gate + r * a.gate_row_stride;
+      BANYAN_UNROLL
+      for (int i = 0; i < N; ++i) {
+        y.at[i] = gated(gate[quotient(c + i, a.gate_columns)], y.at[i]);
+      }
+      store(a.y + r * a.dim + c, y);
     });
   }
 };
 
 struct Add {
   AddArgs a;
-  Shape shape() const { return {.blocks = a.count / kBlockThreads + 1}; }
+  BANYAN_HOST_DEVICE bool fours() const { return in_fours(a.count, a.a, a.b, a.y); }
+  Shape shape() const { return column_shape(1, a.count, fours()); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    for_all(block, a.count, [&](int64_t i) { a.y[i] = a.a[i] + a.b[i]; });
+    for_columns(block, 1, a.count, fours(), [&]<int N>(int64_t, int64_t at) {
+      Floats<N> y = load<N>(a.a + at), more = load<N>(a.b + at);
+      BANYAN_UNROLL
+      for (int i = 0; i < N; ++i) y.at[i] += more.at[i];
+      store(a.y + at, y);
+    });
   }
 };
 
@@ -233,7 +257,10 @@ BANYAN_DEVICE Best best_over(Block& block, int64_t count, const Value& value) {
 
 struct LogitStatistics {
   LogitStatsArgs a;
-  Shape shape() const { return {.blocks = a.rows}; }
+  BANYAN_HOST_DEVICE bool fours() const {
+    return in_fours(a.dim, a.x_row_stride, a.gate, a.up, a.y);
+  }
+  Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
