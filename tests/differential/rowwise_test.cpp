@@ -133,6 +133,32 @@ struct Shifted {
   std::vector<float> values;
 };
 
+TEST(RmsNorm, HasTheSameBitsWhereverRowsBegin) {
+  Random random(12);
+  for (const KernelTable* table : tables()) {
+    for (int64_t dim : {4, 128, 132, 512, 516, 4096, 4100, 5120}) {
+      constexpr int64_t kRows = 3;
+      auto x = random.normals(kRows * dim), weight = random.normals(dim);
+      Shifted shifted(x, kRows, dim);
+      std::vector<float> y(x.size()), expected(x.size());
+      RmsNormArgs args = {.x = x.data(),
+                          .x_row_stride = dim,
+                          .weight = weight.data(),
+                          .y = expected.data(),
+                          .y_row_stride = dim,
+                          .rows = kRows,
+                          .dim = dim,
+                          .eps = 1e-6f};
+      table->rms_norm(args);
+      args.x = shifted.data();
+      args.x_row_stride = shifted.stride;
+      args.y = y.data();
+      table->rms_norm(args);
+      EXPECT_TRUE(same_bits(y, expected)) << table->name << " dim " << dim;
+    }
+  }
+}
+
 TEST(SiluMul, HasTheSameBitsWhereverRowsBegin) {
   constexpr int64_t kRows = 3, kDim = 212;
   Random random(13);

@@ -9,22 +9,99 @@
 
 namespace banyan::cuda {
 
+// A team of threads, which is a warp or a block, has a group of a row. Each of its threads takes
+// every Team-th four of columns and sums up the squares of the first, second, third and fourth.
 struct RmsNorm {
+  static constexpr int64_t kWarpColumns = 512;  // at most, for which a team is a warp
+
   RmsNormArgs a;
-  Shape shape() const { return {.blocks = a.rows * a.groups}; }
+  BANYAN_HOST_DEVICE int64_t items() const { return a.rows * a.groups; }
+  Shape shape() const {
+    return {.blocks = a.dim <= kWarpColumns ? blocks_for(items() * kWarp) : items()};
+  }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    for (int64_t i = block.index(); i < a.rows * a.groups; i += block.count()) {
-      int64_t row = quotient(i, a.groups), group = i - row * a.groups;
-      const float* x = a.x + row * a.x_row_stride + group * a.dim;
-      const float* weight = a.weight + group * a.weight_group_stride;
-      float* y = a.y + row * a.y_row_stride + group * a.dim;
-      float squares = sum_over(block, a.dim, [&](int64_t c) { return x[c] * x[c]; });
-      float factor = 1.0f / root(squares / a.dim + a.eps);
-      for_each(block, a.dim, [&](int64_t c) { y[c] = x[c] * factor * weight[c]; });
+    if (in_fours(a.dim, a.x_row_stride, a.weight_group_stride, a.y_row_stride, a.x, a.weight,
+                 a.y)) {
+      a.dim <= kWarpColumns ? run<4, kWarp>(block) : run<4, Block::kThreads>(block);
+    } else {
+      a.dim <= kWarpColumns ? run<1, kWarp>(block) : run<1, Block::kThreads>(block);
     }
   }
+
+  template <int N, int Team, class Block>
+  BANYAN_DEVICE void run(Block& block) const {
+    constexpr int64_t kTeams = Block::kThreads / Team;
+    for (int64_t i = block.index() * kTeams; i < items(); i += block.count() * kTeams) {
+      auto squares = reduce_teams<Team>(
+          block,
+          [&](int thread) {
+            int64_t item = i + thread / Team;
+            return item < items() ? sum_squares<N, Team>(item, thread % Team) : 0;
+          },
+          Plus());
+      block.each([&](int thread) {
+        int64_t item = i + thread / Team;
+        if (item < items()) normalise<N, Team>(item, thread % Team, squares[thread]);
+      });
+    }
+  }
+
+  template <int N, int Team>
+  BANYAN_DEVICE float sum_squares(int64_t item, int thread) const {
+    constexpr int kFours = fours_at_once(Team);
+    Group group(a, item);
+    Four sums = {};
+    for (int64_t first = 4 * thread; first < a.dim; first += 4 * Team * kFours) {
+      Four x[kFours];
+      BANYAN_UNROLL
+      for (int u = 0; u < kFours; ++u) x[u] = load_four<N>(group.x, first + 4 * Team * u, a.dim);
+      BANYAN_UNROLL
+      for (int u = 0; u < kFours; ++u) {
+        BANYAN_UNROLL
+        for (int i = 0; i < 4; ++i) sums.at[i] += x[u].at[i] * x[u].at[i];
+      }
+    }
+    return (sums.at[0] + sums.at[1]) + (sums.at[2] + sums.at[3]);
+  }
+
+  template <int N, int Team>
+  BANYAN_DEVICE void normalise(int64_t item, int thread, float squares) const {
+    constexpr int kFours = fours_at_once(Team);
+    Group group(a, item);
+    float factor = 1.0f / root(squares / a.dim + a.eps);
+    for (int64_t first = 4 * thread; first < a.dim; first += 4 * Team * kFours) {
+      Four x[kFours], weight[kFours];
+      BANYAN_UNROLL
+      for (int u = 0; u < kFours; ++u) {
+        int64_t c = first + 4 * Team * u;
+        x[u] = load_four<N>(group.x, c, a.dim);
+        weight[u] = load_four<N>(group.weight, c, a.dim);
+      }
+      BANYAN_UNROLL
+      for (int u = 0; u < kFours; ++u) {
+        BANYAN_UNROLL
+        for (int i = 0; i < 4; ++i) x[u].at[i] = x[u].at[i] * factor * weight[u].at[i];
+        store_four<N>(group.y, first + 4 * Team * u, a.dim, x[u]);
+      }
+    }
+  }
+
+ private:
+  // As many as a thread loads before it waits for them.
+  static constexpr int fours_at_once(int team) { return team == kWarp ? 4 : 8; }
+
+  struct Group {
+    BANYAN_DEVICE Group(const RmsNormArgs& a, int64_t item) {
+      int64_t row = quotient(item, a.groups), group = item - row * a.groups;
+      x = a.x + row * a.x_row_stride + group * a.dim;
+      weight = a.weight + group * a.weight_group_stride;
+      y = a.y + row * a.y_row_stride + group * a.dim;
+    }
+    const float *x, *weight;
+    float* y;
+  };
 };
 
 struct LayerNorm {
@@ -77,7 +154,7 @@ struct Hadamard {
 
 struct RopeAngles {
   RopeAnglesArgs a;
-  Shape shape() const { return {.blocks = a.rows}; }
+  Shape shape() const { return {.blocks = blocks_for(a.rows * a.pairs)}; }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
@@ -94,8 +171,10 @@ struct RopeAngles {
 // y may be x: a thread reads a pair before it writes it.
 struct Rope {
   RopeArgs a;
-  BANYAN_HOST_DEVICE bool fours() const { return in_fours(a.dim, a.x_row_stride, a.x, a.y); }
-  Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
+  BANYAN_HOST_DEVICE int64_t steps_of_head() const {  // a pair, or a column that stays
+    return a.head_dim - a.pairs;
+  }
+  Shape shape() const { return {.blocks = blocks_for(a.rows * a.heads * steps_of_head())}; }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
@@ -129,7 +208,9 @@ BANYAN_HOST_DEVICE constexpr float clamped(float x, float limit) {
 
 struct SiluMul {
   SiluMulArgs a;
-  BANYAN_HOST_DEVICE bool fours() const { return in_fours(a.dim, a.x_row_stride, a.x, a.y); }
+  BANYAN_HOST_DEVICE bool fours() const {
+    return in_fours(a.dim, a.x_row_stride, a.gate, a.up, a.y);
+  }
   Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
 
   BANYAN_DEVICE float glu(float gate, float up) const {
@@ -159,7 +240,8 @@ struct SiluMul {
 
 struct Scale {
   ScaleArgs a;
-  Shape shape() const { return {.blocks = blocks_for(a.rows * a.pairs)}; }
+  BANYAN_HOST_DEVICE bool fours() const { return in_fours(a.dim, a.x_row_stride, a.x, a.y); }
+  Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
 
   BANYAN_DEVICE float factor(int64_t row) const {
     if (a.positions == nullptr) return a.scale;
@@ -185,10 +267,8 @@ struct Scale {
 
 struct GateMul {
   GateMulArgs a;
-  BANYAN_HOST_DEVICE int64_t steps_of_head() const {  // a pair, or a column that stays
-    return a.head_dim - a.pairs;
-  }
-  Shape shape() const { return {.blocks = blocks_for(a.rows * a.heads * steps_of_head())}; }
+  BANYAN_HOST_DEVICE bool fours() const { return in_fours(a.dim, a.x_row_stride, a.x, a.y); }
+  Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
 
   BANYAN_DEVICE float gated(float gate, float x) const {
     if (a.function == GateFunction::kSigmoid) return x / (1.0f + exp(-gate));
