@@ -552,6 +552,32 @@ TEST(LogitStats, AgreeWithF64) {
   }
 }
 
+TEST(LogitStats, OfARowDoNotDependOnTheOthers) {
+  constexpr int64_t kRows = 7, kDim = 5001;
+  Random random(15);
+  auto x = random.normals(kRows * kDim, 10);
+  x[2 * kDim + 4500] = NAN;
+  std::fill_n(x.begin() + 3 * kDim, 2100, -INFINITY);
+  for (const KernelTable* table : tables()) {
+    std::vector<float> max(kRows), log_sum_exp(kRows);
+    std::vector<int32_t> argmax(kRows);
+    table->logit_stats({.x = x.data(),
+                        .x_row_stride = kDim,
+                        .rows = kRows,
+                        .dim = kDim,
+                        .max = max.data(),
+                        .argmax = argmax.data(),
+                        .log_sum_exp = log_sum_exp.data()});
+    for (int64_t r = 0; r < kRows; ++r) {
+      Stats alone = stats_of(*table, {x.begin() + r * kDim, x.begin() + (r + 1) * kDim});
+      EXPECT_EQ(max[r], alone.max) << table->name << r;
+      EXPECT_EQ(argmax[r], alone.argmax) << table->name << r;
+      EXPECT_TRUE(same_bits({log_sum_exp[r]}, {alone.log_sum_exp})) << table->name << r;
+      EXPECT_EQ(std::isnan(alone.log_sum_exp), r == 2) << table->name << r;
+    }
+  }
+}
+
 TEST(LogitStats, TiesNaNsAndInfinitiesAreTheSameInEveryTable) {
   float inf = INFINITY, nan = NAN;
   std::vector<float> tie(100, 1.0f), zeros(40, 0.0f), masked(50, -inf), mixed(50, -inf);

@@ -201,6 +201,10 @@ struct Device {
     });
   }
 
+  static std::byte* scratch(void* queue, size_t bytes) {
+    return cuda::emulated::Device::scratch(queue, bytes);
+  }
+
  private:
   template <class Kernel>
   static void start_tensor(const std::string& name, const Kernel& kernel, Launch& launch) {

@@ -335,32 +335,4 @@ BANYAN_DEVICE Best best_over(Block& block, int64_t count, const Value& value) {
       Better());
 }
 
-struct LogitStatistics {
-  LogitStatsArgs a;
-  BANYAN_HOST_DEVICE bool fours() const {
-    return in_fours(a.dim, a.x_row_stride, a.gate, a.up, a.y);
-  }
-  Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
-
-  template <class Block>
-  BANYAN_DEVICE void operator()(Block& block) const {
-    for (int64_t r = block.index(); r < a.rows; r += block.count()) {
-      const float* x = a.x + r * a.x_row_stride;
-      Best best = best_over(block, a.dim, [&](int64_t c) { return x[c]; });
-      int nans = sum_over(block, a.dim, [&](int64_t c) { return is_nan(x[c]) ? 1 : 0; });
-      float log_sum = 0;  // for an infinite maximum, log_sum_exp is the maximum
-      if (is_finite(best.value) && nans == 0) {
-        double sum = sum_over(
-            block, a.dim, [&](int64_t c) { return static_cast<double>(exp(x[c] - best.value)); });
-        log_sum = log(sum);
-      }
-      block.one([&] {
-        a.max[r] = best.value;
-        a.argmax[r] = best.index < 0 ? 0 : best.index;
-        a.log_sum_exp[r] = nans > 0 ? not_a_number() : best.value + log_sum;
-      });
-    }
-  }
-};
-
 }  // namespace banyan::cuda

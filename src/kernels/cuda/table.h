@@ -5,6 +5,8 @@
 //   // From what QuantiseRows or RoundRows wrote, if weights lie in fragments (fragment_gemm.h).
 //   template <Format> static void multiply_fragments(const GemmArgs&);
 //   static void attend_tiles(const AttentionArgs&);  // tensor_attention.h
+//   // Memory for what a launch leaves to the next one, until something else is launched.
+//   static std::byte* scratch(void* queue, size_t bytes);
 #pragma once
 
 #include "kernels/cuda/attention.h"
@@ -12,6 +14,7 @@
 #include "kernels/cuda/delta.h"
 #include "kernels/cuda/draw.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/logit_statistics.h"
 #include "kernels/cuda/moe.h"
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/pooled.h"
@@ -110,7 +113,7 @@ KernelTable kernel_table(const char* name, const DeviceOps& device) {
       .scale = launch<D, Scale>,
       .gate_mul = launch<D, GateMul>,
       .add = launch<D, Add>,
-      .logit_stats = launch<D, LogitStatistics>,
+      .logit_stats = logit_statistics<D>,
       .route = launch<D, Route>,
       .sort_experts = sort_experts<D>,
       .combine_experts = launch<D, CombineExperts>,

@@ -50,6 +50,7 @@ struct Device {
       issue(queue_of(to), MergeParts{a, parts});
     });
   }
+  static std::byte* scratch(void* queue, size_t /*bytes*/) { return queue_of(queue).scratch(); }
 
  private:
   template <class Kernel>

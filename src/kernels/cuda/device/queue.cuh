@@ -14,6 +14,7 @@
 
 #include "kernels/cuda/attention_items.h"
 #include "kernels/cuda/launches.h"
+#include "kernels/cuda/logit_statistics.h"
 #include "kernels/cuda/tensor_gemm.h"
 
 namespace banyan::cuda::device {
@@ -158,7 +159,7 @@ class Queue {
   // them share it. It never grows, so that no step can run out of memory: a kernel whose blocks
   // need more than fits runs in fewer blocks.
   static constexpr size_t kScratchBytes = size_t{256} << 20;
-  static_assert(kScratchBytes >= kPartScratchBytes);
+  static_assert(kScratchBytes >= kPartScratchBytes && kScratchBytes >= kLogitScratchBytes);
   std::byte* scratch() const { return scratch_; }
 
  private:

@@ -40,6 +40,10 @@ struct Device {
     launch(args.launch.queue, Gemm<F>{args});
   }
   static void attend_tiles(const AttentionArgs& args) { emulated::attend_tiles(args); }
+  static std::byte* scratch(void* /*queue*/, size_t bytes) {
+    static thread_local Poisoned scratch;
+    return scratch.at_least(bytes);
+  }
 };
 
 }  // namespace banyan::cuda::emulated
