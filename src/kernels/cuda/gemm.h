@@ -1,8 +1,9 @@
-// Products with matrices of every format, with the bits of the portable kernels: a thread sums up
-// its outputs over k in ascending order.
+// Products with matrices of every format but f32 (gemm_f32.h), with the bits of the portable
+// kernels: a thread sums up its outputs over k in ascending order.
 #pragma once
 
 #include "kernels/cuda/block.h"
+#include "kernels/cuda/gemm_tiles.h"
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/quantise_rows.h"
 #include "kernels/cuda/weights.h"
@@ -24,11 +25,6 @@ struct Gemm {
     X x[kRows][kColumns];
     X w[kFeatures][kColumns + 1];  // a column of it touches every bank
   };
-  struct Tile {
-    const void* weight;
-    const float* bias;
-    int64_t row, row_count, segment, y_column, feature, feature_count;
-  };
   struct Sums {
     X group[kPerThread];
     float y[kPerThread];
@@ -37,36 +33,20 @@ struct Gemm {
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    const GemmGroup& w = a.weights;
-    int64_t across = (a.n + kFeatures - 1) / kFeatures, item = 0;  // the matrix's first tile
-    for (int64_t i = 0; i < w.count; ++i) {
-      int64_t begin = w.begins != nullptr ? w.begins[i] : 0;
-      int64_t end = w.begins != nullptr ? w.begins[i + 1] : a.x_rows;
-      int64_t tiles = (end - begin + kRows - 1) / kRows * across;
-      int64_t first =
-          remainder(block.index() + block.count() - remainder(item, block.count()), block.count());
-      for (int64_t t = first; t < tiles; t += block.count()) {
-        int64_t down = quotient(t, across), feature = (t - down * across) * kFeatures;
-        int64_t row = begin + down * kRows;
-        multiply(block, {static_cast<const std::byte*>(w.weight) + i * w.weight_stride,
-                         a.bias != nullptr ? a.bias + i * a.bias_stride : nullptr, row,
-                         least(kRows, end - row), i * w.segment_step, i * w.y_column_stride,
-                         feature, least(kFeatures, a.n - feature)});
-      }
-      item += tiles;
-    }
+    for_gemm_tiles<kRows, kFeatures>(block, a,
+                                     [&](const GemmTile& tile) { multiply(block, tile); });
   }
 
   BANYAN_DEVICE int64_t source(int64_t row) const {
     return a.x_index != nullptr ? a.x_index[row] : row;
   }
-  BANYAN_DEVICE X x_at(const Tile& tile, int64_t row, int64_t c) const {
+  BANYAN_DEVICE X x_at(const GemmTile& tile, int64_t row, int64_t c) const {
     if constexpr (has_integers(F)) return quantised_rows(a).codes(source(row), tile.segment)[c];
     return static_cast<X>(a.x[source(row) * a.x_stride + tile.segment * a.segment_stride + c]);
   }
 
   template <class Block>
-  BANYAN_DEVICE void multiply(Block& block, const Tile& tile) const {
+  BANYAN_DEVICE void multiply(Block& block, const GemmTile& tile) const {
     Packed<F> w(tile.weight, a.n, a.k, a.group);
     typename Block::template PerThread<Sums> sums;
     for_outputs(block, tile, sums, [&](Sums& s, int r, int64_t, int64_t) { s.y[r] = 0; });
@@ -87,7 +67,7 @@ struct Gemm {
 
   // Calls body(sums, r, row, output) for each output of each thread.
   template <class Block, class AllSums, class Body>
-  BANYAN_DEVICE void for_outputs(Block& block, const Tile& tile, AllSums& sums,
+  BANYAN_DEVICE void for_outputs(Block& block, const GemmTile& tile, AllSums& sums,
                                  const Body& body) const {
     block.each([&](int thread) {
       int64_t j = thread % kFeatures, first = thread / kFeatures * kPerThread;
@@ -102,7 +82,7 @@ struct Gemm {
   }
 
   template <class Block, class AllSums>
-  BANYAN_DEVICE void add_columns(Block& block, const Tile& tile, const Packed<F>& w, int64_t g,
+  BANYAN_DEVICE void add_columns(Block& block, const GemmTile& tile, const Packed<F>& w, int64_t g,
                                  int64_t column, int64_t columns, AllSums& sums) const {
     Shared& shared = *block.template shared<Shared>();
     block.each([&](int thread) {
@@ -129,8 +109,8 @@ struct Gemm {
     });
   }
 
-  BANYAN_DEVICE float with_group(float y, X sum, const Tile& tile, const Packed<F>& w, int64_t row,
-                                 int64_t j, int64_t g) const {
+  BANYAN_DEVICE float with_group(float y, X sum, const GemmTile& tile, const Packed<F>& w,
+                                 int64_t row, int64_t j, int64_t g) const {
     if constexpr (has_integers(F)) {
       float step = quantised_rows(a).steps(source(row), tile.segment)[g];
       return fused(static_cast<float>(sum), step * w.scale(j, g), y);

@@ -14,6 +14,7 @@
 #include "kernels/cuda/delta.h"
 #include "kernels/cuda/draw.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/gemm_f32.h"
 #include "kernels/cuda/logit_statistics.h"
 #include "kernels/cuda/moe.h"
 #include "kernels/cuda/pack.h"
@@ -51,7 +52,9 @@ void sort_experts(const SortExpertsArgs& args) {
 
 template <class Device, Format F>
 void run_gemm(const GemmArgs& args) {
-  if constexpr (is_tiled(F)) {
+  if constexpr (F == Format::kF32) {
+    multiply_f32<Device>(args);
+  } else if constexpr (is_tiled(F)) {
     launch<Device, RoundRows>(args);
     Device::multiply_tiles(args);
   } else {
