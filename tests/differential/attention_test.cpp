@@ -627,5 +627,38 @@ TEST(PageWrite, StoresTheBitsOfPortable) {
   }
 }
 
+// Sequences of up to two tokens, each in a page of its own.
+TEST(PageWrite, TakesManySpans) {
+  constexpr int64_t kSpans = 300, kHeads = 2, kWidth = 8, kPageSize = 2;
+  Random random(9);
+  std::vector<SpanArgs> spans;
+  std::vector<int32_t> pages;
+  int32_t rows = 0;
+  for (int32_t s = 0; s < kSpans; ++s) {
+    int32_t count = s * 7 % 3;
+    spans.push_back({.row_begin = rows, .row_count = count, .page_begin = s});
+    pages.push_back(s * 7 % kSpans);
+    rows += count;
+  }
+  std::vector<float> x = random.normals(rows * kHeads * kWidth);
+  auto written = [&](const KernelTable& table) {
+    std::vector<float> pool(kSpans * kHeads * kPageSize * kWidth);
+    table.page_write({.x = x.data(),
+                      .x_row_stride = kHeads * kWidth,
+                      .pool = pool.data(),
+                      .heads = kHeads,
+                      .width = kWidth,
+                      .page_size = kPageSize,
+                      .spans = spans.data(),
+                      .span_count = kSpans,
+                      .page_table = pages.data()});
+    return pool;
+  };
+  auto expected = written(*tables().front());
+  for (const KernelTable* table : tables_and_emulated()) {
+    EXPECT_TRUE(same_bits(written(*table), expected)) << table->name;
+  }
+}
+
 }  // namespace
 }  // namespace banyan::attention_test

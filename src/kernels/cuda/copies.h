@@ -72,25 +72,63 @@ struct CopyUnits {
   }
 };
 
-// A thread stores the row of one head, since its codes depend on the whole row.
+// A thread stores 16 bytes of a head's row, or a column; all of a row of codes, which depend on the
+// whole row.
 template <class S>
 struct PageWrite {
+  static constexpr int kColumns = 16 / sizeof(S);
+  static constexpr int64_t kBlocks = 1024;  // at most: enough for prompts, and soon launched
+
   PageWriteArgs a;
-  Shape shape() const { return {}; }
+  Shape shape() const {
+    return {.blocks = kBlocks, .shared_bytes = SpanRows::shared_bytes(a.span_count)};
+  }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    RowShape shape = {.width = a.width, .split = a.split};
-    for_all(block, rows_of(a.spans, a.span_count) * a.heads, [&](int64_t item) {
-      int64_t row = quotient(item, a.heads), head = item - row * a.heads;
-      SpanRow at = span_row(a.spans, row);
+    SpanRows rows(block, a.spans, a.span_count);
+    if constexpr (kIsCode<S>) {
+      for_parts(block, rows, 1,
+                [&](const float* x, S* to, int64_t) { store_row(x, shape_of_row(), to); });
+    } else if (in_fours(a.x, a.x_row_stride, a.pool) && a.width % kColumns == 0) {
+      for_parts(block, rows, a.width / kColumns, store_columns<kColumns>);
+    } else {
+      for_parts(block, rows, a.width, store_columns<1>);
+    }
+  }
+
+  BANYAN_DEVICE RowShape shape_of_row() const { return {.width = a.width, .split = a.split}; }
+
+  // Calls body(x, to, part) for so many parts of each head's row.
+  template <class Block, class Body>
+  BANYAN_DEVICE void for_parts(Block& block, const SpanRows& rows, int64_t parts,
+                               const Body& body) const {
+    for_all(block, rows.count() * a.heads * parts, [&](int64_t i) {
+      int64_t item = quotient(i, parts), row = quotient(item, a.heads);
+      int64_t head = item - row * a.heads;
+      SpanRow at = rows.at(row);
       const SpanArgs& span = a.spans[at.span];
       const float* x = a.x + (span.row_begin + at.i) * a.x_row_stride + head * a.width;
-      store_row(
-          x, shape,
-          static_cast<S*>(a.pool) + pool_offset(a.page_table, span, span.first_position + at.i,
-                                                head, a.heads, a.page_size, row_stride<S>(shape)));
+      int64_t to = pool_offset(a.page_table, span, span.first_position + at.i, head, a.heads,
+                               a.page_size, row_stride<S>(shape_of_row()));
+      body(x, static_cast<S*>(a.pool) + to, i - item * parts);
     });
+  }
+
+  // Part `part` of N columns.
+  template <int N>
+  BANYAN_DEVICE static void store_columns(const float* x, S* to, int64_t part) {
+    constexpr int kLoad = N < 4 ? N : 4;
+    struct alignas(N * sizeof(S)) Columns {
+      S at[N];
+    } columns;
+    BANYAN_UNROLL
+    for (int c = 0; c < N; c += kLoad) {
+      Floats<kLoad> values = load<kLoad>(x + part * N + c);
+      BANYAN_UNROLL
+      for (int i = 0; i < kLoad; ++i) columns.at[c + i] = from_float<S>(values.at[i]);
+    }
+    reinterpret_cast<Columns*>(to)[part] = columns;
   }
 };
 

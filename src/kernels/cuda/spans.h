@@ -2,6 +2,7 @@
 // know how many there are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cuda/block.h"
@@ -26,6 +27,55 @@ BANYAN_HOST_DEVICE constexpr SpanRow span_row(const SpanArgs* spans, int64_t num
   while (number >= spans[s].row_count) number -= spans[s++].row_count;
   return {s, number};
 }
+
+// The same with a table in shared memory: for kernels whose threads have rows of their own.
+class SpanRows {
+ public:
+  static size_t shared_bytes(int64_t span_count) {
+    return static_cast<size_t>(kBlockThreads + span_count + 1) * sizeof(int32_t);
+  }
+
+  // Each thread has consecutive spans.
+  template <class Block>
+  BANYAN_DEVICE SpanRows(Block& block, const SpanArgs* spans, int64_t count)
+      : begins_(block.template shared<int32_t>() + Block::kThreads), spans_(count) {
+    auto* of_threads = block.template shared<int32_t>();
+    int64_t share = (count + Block::kThreads - 1) / Block::kThreads;
+    block.each([&](int thread) {
+      int64_t first = thread * share;
+      of_threads[thread] = static_cast<int32_t>(rows_of(spans + first, own(first, share)));
+    });
+    block.exclusive_sums(of_threads);
+    block.each([&](int thread) {
+      int32_t begin = of_threads[thread];
+      int64_t first = thread * share, end = first + own(first, share);
+      for (int64_t s = first; s < end; ++s) {
+        begins_[s] = begin;
+        begin += spans[s].row_count;
+      }
+      if (thread == Block::kThreads - 1) begins_[count] = begin;
+    });
+  }
+
+  BANYAN_DEVICE int64_t count() const { return begins_[spans_]; }
+  BANYAN_DEVICE SpanRow at(int64_t number) const {
+    int64_t first = 0, end = spans_;  // the span is one of these
+    while (end - first > 1) {
+      int64_t middle = (first + end) / 2;
+      (begins_[middle] <= number ? first : end) = middle;
+    }
+    return {first, number - begins_[first]};
+  }
+
+ private:
+  // How many spans there are from `first` on, at most a share.
+  BANYAN_DEVICE int64_t own(int64_t first, int64_t share) const {
+    return first < spans_ ? least(share, spans_ - first) : 0;
+  }
+
+  int32_t* begins_;  // the rows before each span, and all
+  int64_t spans_;
+};
 
 // Calls body(span, i, head) for every row of all spans and each of `heads` heads, one after another
 // in a block; blocks share them.
