@@ -5,9 +5,14 @@
 #ifdef __CUDACC__
 #define BANYAN_HOST_DEVICE __host__ __device__
 #define BANYAN_DEVICE __device__
-#define BANYAN_UNROLL _Pragma("unroll")
 #else
 #define BANYAN_HOST_DEVICE
 #define BANYAN_DEVICE
+#endif
+#ifdef __CUDA_ARCH__
+#define BANYAN_UNROLL _Pragma("unroll")
+#elif defined(__CUDACC__)  // for the host, which runs no kernel
+#define BANYAN_UNROLL
+#else
 #define BANYAN_UNROLL _Pragma("GCC unroll 8")
 #endif
