@@ -20,11 +20,7 @@ struct DeltaAttention {
     float *k_dots, *q_dots;  // [n] k_i . keys_j, q_i . keys_j
   };
   int64_t chunk_floats() const { return a.chunk * (a.key_dim + a.value_dim + 2) + a.key_dim; }
-  Shape shape() const {
-    size_t chunk_bytes = chunk_floats() * sizeof(float), draft_bytes = draft_state_bytes(a);
-    return {.blocks = a.spans.count * a.heads,
-            .scratch_bytes = chunk_bytes > draft_bytes ? chunk_bytes : draft_bytes};
-  }
+  Shape shape() const { return slot_shape(a, 0, chunk_floats() * sizeof(float)); }
   BANYAN_DEVICE Chunk chunk_in(std::byte* scratch) const {
     auto* keys = reinterpret_cast<float*>(scratch);
     float* updates = keys + a.chunk * a.key_dim;
@@ -38,22 +34,29 @@ struct DeltaAttention {
     run_all_heads(block, *this);
   }
 
-  BANYAN_DEVICE const float* decays_of(const Head& head, int64_t i) const {
-    return a.decay + ((head.first_row + i) * a.heads + head.head) * a.decay_dim;
-  }
-  BANYAN_DEVICE float decay(const Head& head, int64_t i, int64_t c) const {
-    return decays_of(head, i)[a.decay_dim == 1 ? 0 : c];
+  static constexpr bool kCorrects = true;
+  BANYAN_DEVICE int64_t decays() const { return a.decay_dim; }
+  BANYAN_DEVICE float decay_at(const Head& head, int64_t i, int64_t c) const {
+    const float* decays = a.decay + ((head.first_row + i) * a.heads + head.head) * a.decay_dim;
+    return decays[a.decay_dim == 1 ? 0 : c];
   }
   BANYAN_DEVICE float beta(const Head& head, int64_t i) const {
     return a.beta[(head.first_row + i) * a.heads + head.head];
   }
+  BANYAN_DEVICE float key_at(const Head& head, int64_t i, int64_t c) const {
+    return beta(head, i) * head.k(i)[c];
+  }
+  BANYAN_DEVICE float query_at(const Head& head, int64_t i, int64_t c) const {
+    return a.scale * head.q(i)[c];
+  }
+  BANYAN_DEVICE float output(const Head&, int64_t, int64_t, float sum) const { return sum; }
 
   // Brings the keys and their total decay to row i of the chunk, the row `row` of the span.
   template <class Block>
   BANYAN_DEVICE void decay_keys(Block& block, const Head& head, const Chunk& chunk, int64_t row,
                                 int64_t i) const {
     for_each(block, a.key_dim, [&](int64_t c) {
-      float e = decay(head, row, c);
+      float e = decay_at(head, row, c);
       chunk.total[c] = i == 0 ? e : chunk.total[c] * e;
       for (int64_t j = 0; j < i; ++j) chunk.keys[j * a.key_dim + c] *= e;
       chunk.keys[i * a.key_dim + c] = head.k(row)[c];
@@ -100,50 +103,6 @@ struct DeltaAttention {
       }
       head.state[item] = s;
     });
-  }
-
-  BANYAN_DEVICE int64_t decays() const { return a.decay_dim; }
-  BANYAN_DEVICE float key(const Head& head, int64_t i, int64_t c) const {
-    return beta(head, i) * head.k(i)[c];
-  }
-  BANYAN_DEVICE void log_key(const Head& head, int64_t i, int64_t c, const Update& to) const {
-    if (c < a.decay_dim) to.decay[c] = decay(head, i, c);
-    to.key[c] = key(head, i, c);
-  }
-
-  // body(c, decayed value) replaces each value of the column. `decay` is of each channel, or of
-  // all: a branch, since an index that depends on that would be an address in a register for each.
-  template <class Column, class Body>
-  BANYAN_DEVICE void each_decayed(Column& column, const float* decay, const Body& body) const {
-    if (a.decay_dim == 1) {
-      float all = decay[0];
-      column.each([&](int64_t c, float s) { return body(c, s * all); });
-    } else {
-      column.each([&](int64_t c, float s) { return body(c, s * decay[c]); });
-    }
-  }
-
-  template <class Column>
-  BANYAN_DEVICE void replay(Column& column, const Head&, const Update& update, int64_t d) const {
-    float u = update.value[d];
-    each_decayed(column, update.decay,
-                 [&](int64_t c, float decayed) { return decayed + update.key[c] * u; });
-  }
-
-  template <class Column>
-  BANYAN_DEVICE float decode(Column& column, const Head& head, int64_t i, int64_t d) const {
-    float u = head.v(i)[d], out = 0;
-    each_decayed(column, decays_of(head, i), [&](int64_t c, float decayed) {
-      u -= head.k(i)[c] * decayed;
-      return decayed;
-    });
-    column.each([&](int64_t c, float s) {
-      float updated = s + key(head, i, c) * u;
-      out += a.scale * head.q(i)[c] * updated;
-      return updated;
-    });
-    head.out(i)[d] = out;
-    return u;
   }
 };
 

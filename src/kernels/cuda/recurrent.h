@@ -10,11 +10,7 @@ namespace banyan::cuda {
 
 struct LinearAttention {
   LinearAttentionArgs a;
-  Shape shape() const {
-    return {.blocks = a.spans.count * a.heads,
-            .shared_bytes = a.chunk * sizeof(float),
-            .scratch_bytes = draft_state_bytes(a)};
-  }
+  Shape shape() const { return slot_shape(a, a.chunk * sizeof(float), 0); }
   using Head = HeadOf<LinearAttentionArgs>;
 
   template <class Block>
@@ -56,38 +52,21 @@ struct LinearAttention {
     });
   }
 
+  static constexpr bool kCorrects = false;
   BANYAN_DEVICE int64_t decays() const { return 0; }
-  BANYAN_DEVICE void log_key(const Head& head, int64_t i, int64_t c, const Update& to) const {
-    to.key[c] = head.k(i)[c];
+  BANYAN_DEVICE float decay_at(const Head& head, int64_t, int64_t) const { return decay(head, 1); }
+  BANYAN_DEVICE float key_at(const Head& head, int64_t i, int64_t c) const { return head.k(i)[c]; }
+  BANYAN_DEVICE float query_at(const Head& head, int64_t i, int64_t c) const {
+    return head.q(i)[c];
   }
-
-  template <class Column>
-  BANYAN_DEVICE void replay(Column& column, const Head& head, const Update& update,
-                            int64_t d) const {
-    float kept = decay(head, 1), v = update.value[d];
-    column.each([&](int64_t c, float s) { return s * kept + update.key[c] * v; });
-  }
-
-  template <class Column>
-  BANYAN_DEVICE float decode(Column& column, const Head& head, int64_t i, int64_t d) const {
-    float kept = decay(head, 1), v = head.v(i)[d], out = 0;
-    column.each([&](int64_t c, float s) {
-      float updated = s * kept + head.k(i)[c] * v;
-      out += head.q(i)[c] * updated;
-      return updated;
-    });
-    head.out(i)[d] = out * a.scale;
-    return v;
+  BANYAN_DEVICE float output(const Head&, int64_t, int64_t, float sum) const {
+    return sum * a.scale;
   }
 };
 
 struct StateSpace {
   StateSpaceArgs a;
-  Shape shape() const {
-    return {.blocks = a.spans.count * a.heads,
-            .shared_bytes = 2 * a.chunk * sizeof(float),
-            .scratch_bytes = draft_state_bytes(a)};
-  }
+  Shape shape() const { return slot_shape(a, 2 * a.chunk * sizeof(float), 0); }
   using Head = HeadOf<StateSpaceArgs>;
 
   template <class Block>
@@ -146,31 +125,19 @@ struct StateSpace {
     });
   }
 
+  static constexpr bool kCorrects = false;
   BANYAN_DEVICE int64_t decays() const { return 1; }
-  BANYAN_DEVICE float key(const Head& head, int64_t i, int64_t c) const {
+  BANYAN_DEVICE float decay_at(const Head& head, int64_t i, int64_t) const {
+    return decay(head, i);
+  }
+  BANYAN_DEVICE float key_at(const Head& head, int64_t i, int64_t c) const {
     return step(head, i) * head.k(i)[c];
   }
-  BANYAN_DEVICE void log_key(const Head& head, int64_t i, int64_t c, const Update& to) const {
-    if (c == 0) to.decay[0] = decay(head, i);
-    to.key[c] = key(head, i, c);
+  BANYAN_DEVICE float query_at(const Head& head, int64_t i, int64_t c) const {
+    return head.q(i)[c];
   }
-
-  template <class Column>
-  BANYAN_DEVICE void replay(Column& column, const Head&, const Update& update, int64_t d) const {
-    float kept = update.decay[0], v = update.value[d];
-    column.each([&](int64_t c, float s) { return s * kept + update.key[c] * v; });
-  }
-
-  template <class Column>
-  BANYAN_DEVICE float decode(Column& column, const Head& head, int64_t i, int64_t d) const {
-    float kept = decay(head, i), v = head.v(i)[d], out = 0;
-    column.each([&](int64_t c, float s) {
-      float updated = s * kept + key(head, i, c) * v;
-      out += head.q(i)[c] * updated;
-      return updated;
-    });
-    head.out(i)[d] = out + a.skip[head.head] * v;
-    return v;
+  BANYAN_DEVICE float output(const Head& head, int64_t i, int64_t d, float sum) const {
+    return sum + a.skip[head.head] * head.v(i)[d];
   }
 };
 

@@ -1,6 +1,12 @@
-// What kernels with states in slots share: a block runs one head of one span, chunk by chunk over
-// the prompt and row by row from there on (kernels/slots.h is the same for CPUs). Threads share the
+// What kernels with states in slots share: a block runs one head of one span. Threads share the
 // columns of a state.
+//
+// A row i makes S = D_i S + key_i^T u_i and reads query_i S, where u_i is v_i or, by the delta
+// rule, v_i - k_i D_i S. A kernel has decay_at, key_at and query_at(head, i, c), kCorrects for the
+// delta rule, output(head, i, d, sum), and decays(): how many decays of a row the log has.
+//
+// Where registers hold a state, which they do of nearly every model, all rows go one by one: a
+// prompt's too. Elsewhere it goes chunk by chunk (kernels/slots.h is the same for CPUs).
 #pragma once
 
 #include "kernels/cuda/block.h"
@@ -34,10 +40,9 @@ BANYAN_DEVICE void capture_state(Block& block, const SlotSpans& spans, int64_t s
 template <int KeyDim, int ValueDim>
 class RegisterColumn {
  public:
-  template <class Head>
-  BANYAN_DEVICE RegisterColumn(const Head& head, int64_t d) : state_(head.state + d) {
+  BANYAN_DEVICE void load(const float* state) {
     BANYAN_UNROLL
-    for (int c = 0; c < KeyDim; ++c) values_[c] = state_[c * ValueDim];
+    for (int c = 0; c < KeyDim; ++c) values_[c] = state[c * ValueDim];
   }
 
   // Replaces each value by body(c, value).
@@ -46,18 +51,13 @@ class RegisterColumn {
     BANYAN_UNROLL
     for (int c = 0; c < KeyDim; ++c) values_[c] = body(c, values_[c]);
   }
-  // To the same column of another state.
+  // To the same column of another state, or of its own.
   BANYAN_DEVICE void copy_to(float* state) const {
     BANYAN_UNROLL
     for (int c = 0; c < KeyDim; ++c) state[c * ValueDim] = values_[c];
   }
-  // Stores the column in the state.
-  BANYAN_DEVICE void store() const { copy_to(state_); }
-  // What follows does not change the state; a column in memory goes on in `scratch`.
-  BANYAN_DEVICE void leave_state(float* /*scratch*/) {}
 
  private:
-  float* state_;
   float values_[KeyDim];
 };
 
@@ -74,13 +74,18 @@ class MemoryColumn {
 
   template <class Body>
   BANYAN_DEVICE void each(const Body& body) {
-    for (int64_t c = 0; c < key_dim_; ++c) to_[c * stride_] = body(c, from_[c * stride_]);
+    for (int64_t first = 0; first < key_dim_; first += 4) {  // so that strands are known
+      BANYAN_UNROLL
+      for (int64_t c = first; c < first + 4; ++c) {
+        if (c < key_dim_) to_[c * stride_] = body(c, from_[c * stride_]);
+      }
+    }
     from_ = to_;
   }
   BANYAN_DEVICE void copy_to(float* state) const {
     for (int64_t c = 0; c < key_dim_; ++c) state[c * stride_] = from_[c * stride_];
   }
-  BANYAN_DEVICE void store() const {}
+  // What follows does not change the state: the column goes on in `scratch`.
   BANYAN_DEVICE void leave_state(float* scratch) { to_ = scratch + d_; }
 
  private:
@@ -89,18 +94,18 @@ class MemoryColumn {
   int64_t d_, key_dim_, stride_;
 };
 
+// A sum of products over channels, in four strands: one would wait for itself at every step.
+struct Strands {
+  float at[4] = {};
+  BANYAN_DEVICE void add(int64_t c, float x, float y) { at[c % 4] = fused(x, y, at[c % 4]); }
+  BANYAN_DEVICE float sum() const { return (at[0] + at[1]) + (at[2] + at[3]); }
+};
+
 // Whether a head's columns fit into registers: heads of nearly every model.
 inline constexpr int kRegisterDim = 128;
 template <class Args>
 BANYAN_HOST_DEVICE bool in_registers(const Args& a) {
   return a.key_dim == kRegisterDim && a.value_dim == kRegisterDim;
-}
-
-// Of a block: the state that draft rows of a head continue in, unless registers hold it.
-template <class Args>
-size_t draft_state_bytes(const Args& a) {
-  bool in_memory = a.spans.drafts != nullptr && !in_registers(a);
-  return in_memory ? a.key_dim * a.value_dim * sizeof(float) : 0;
 }
 
 // The updates of the draft rows of one head of a span.
@@ -123,53 +128,177 @@ struct HeadLog {
   int64_t head;
 };
 
-// Column d of a head over a span's replays, its known rows from `first` on and its draft rows.
-template <class Column, class Kernel, class Head>
-BANYAN_DEVICE void run_column(const Kernel& kernel, const HeadLog<Kernel, Head>& log, int64_t s,
-                              const Head& head, int64_t first, int64_t d, float* scratch) {
-  const SpanArgs& span = kernel.a.spans.spans[s];
-  const DraftRows& rows = log.rows();
-  Column column(head, d);
-  auto capture = [&](int64_t row) {
-    for_captures(kernel.a.spans, s, span.first_position + row,
-                 [&](int64_t slot) { column.copy_to(head.state_in(slot) + d); });
-  };
-  int64_t known = span.row_count - rows.count;
-  if (rows.held > 0) column.leave_state(scratch);  // no row is known
-  for (int64_t j = 0; j < rows.replayed + rows.held; ++j) {
-    kernel.replay(column, head, log.update(j), d);
-    if (rows.held == 0) capture(j - rows.replayed);
+// What a row does to a state, where the arguments of the kernel have it.
+template <class Kernel, class Head>
+struct GivenRow {
+  const Kernel& kernel;
+  const Head& head;
+  int64_t i;
+
+  BANYAN_DEVICE float decay(int64_t c) const { return kernel.decay_at(head, i, c); }
+  BANYAN_DEVICE float k(int64_t c) const { return head.k(i)[c]; }
+  BANYAN_DEVICE float key(int64_t c) const { return kernel.key_at(head, i, c); }
+  BANYAN_DEVICE float query(int64_t c) const { return kernel.query_at(head, i, c); }
+};
+
+// The same in shared memory.
+struct alignas(16) StagedRow {
+  float decays[kRegisterDim], ks[kRegisterDim], keys[kRegisterDim], queries[kRegisterDim];
+
+  template <class Row>
+  BANYAN_DEVICE void stage(const Row& row, int64_t c) {
+    decays[c] = row.decay(c);
+    ks[c] = row.k(c);
+    keys[c] = row.key(c);
+    queries[c] = row.query(c);
   }
-  for (int64_t i = first; i <= span.row_count; ++i) {
-    if (i == known && rows.held == 0) {
-      column.store();
-      column.leave_state(scratch);
-    }
-    if (i == span.row_count) return;
-    float value = kernel.decode(column, head, i, d);
-    if (i < known) {
-      capture(i);
-    } else {
-      log.update(rows.held + i - known).value[d] = value;
-    }
+  BANYAN_DEVICE float decay(int64_t c) const { return decays[c]; }
+  BANYAN_DEVICE float k(int64_t c) const { return ks[c]; }
+  BANYAN_DEVICE float key(int64_t c) const { return keys[c]; }
+  BANYAN_DEVICE float query(int64_t c) const { return queries[c]; }
+};
+inline constexpr int64_t kStagedRows = 8;
+
+// A column after a row: u of the row's update, and the query's sum.
+struct ColumnResult {
+  float update, sum;
+};
+template <bool kCorrects, class Column, class Row>
+BANYAN_DEVICE ColumnResult run_row(Column& column, const Row& row, float v) {
+  float u = v;
+  if constexpr (kCorrects) {
+    Strands read;
+    column.each([&](int64_t c, float s) {
+      float decayed = s * row.decay(c);
+      read.add(c, row.k(c), decayed);
+      return decayed;
+    });
+    u -= read.sum();
+  }
+  Strands sum;
+  column.each([&](int64_t c, float s) {
+    float updated = fused(row.key(c), u, kCorrects ? s : s * row.decay(c));
+    sum.add(c, row.query(c), updated);
+    return updated;
+  });
+  return {u, sum.sum()};
+}
+
+// The same update, from the log.
+template <class Kernel, class Column, class Head>
+BANYAN_DEVICE void replay(const Kernel& kernel, Column& column, const Head& head,
+                          const Update& update, int64_t d) {
+  float u = update.value[d];
+  if (kernel.decays() == 1) {
+    float all = update.decay[0];
+    column.each([&](int64_t c, float s) { return fused(update.key[c], u, s * all); });
+  } else if (kernel.decays() == 0) {
+    float all = kernel.decay_at(head, 0, 0);
+    column.each([&](int64_t c, float s) { return fused(update.key[c], u, s * all); });
+  } else {
+    column.each([&](int64_t c, float s) { return fused(update.key[c], u, s * update.decay[c]); });
   }
 }
 
-// Runs kernel.prefill_form(block, head, first, n) for each chunk of the prompt, or part of one.
-// From there on threads are by themselves, since columns are: kernel.replay(column, head, update,
-// d) for each update from the log, then kernel.decode(column, head, i, d), which returns the value
-// of the row's update, for each row. At last kernel.log_key(head, i, c, update) for each draft row.
+// A thread's column over the rows of a span: replays, known rows, draft rows.
+template <class Kernel, class Head>
+class ColumnRun {
+ public:
+  BANYAN_DEVICE ColumnRun(const Kernel& kernel, const HeadLog<Kernel, Head>& log, int64_t s,
+                          const Head& head)
+      : kernel_(kernel), log_(log), head_(head), s_(s), span_(kernel.a.spans.spans[s]) {}
+
+  BANYAN_DEVICE int64_t known() const { return span_.row_count - log_.rows().count; }
+  // Whether updates are held that only drafts see: then no row is known.
+  BANYAN_DEVICE bool holds() const { return log_.rows().held > 0; }
+
+  template <class Column>
+  BANYAN_DEVICE void replay_log(Column& column, int64_t d) const {
+    const DraftRows& rows = log_.rows();
+    for (int64_t j = 0; j < rows.replayed + rows.held; ++j) {
+      replay(kernel_, column, head_, log_.update(j), d);
+      if (!holds()) capture(column, j - rows.replayed, d);
+    }
+  }
+  template <class Column, class Row>
+  BANYAN_DEVICE void run(Column& column, const Row& row, int64_t i, int64_t d) const {
+    ColumnResult result = run_row<Kernel::kCorrects>(column, row, head_.v(i)[d]);
+    head_.out(i)[d] = kernel_.output(head_, i, d, result.sum);
+    if (i < known()) {
+      capture(column, i, d);
+    } else {
+      log_.update(log_.rows().held + i - known()).value[d] = result.update;
+    }
+  }
+
+ private:
+  template <class Column>
+  BANYAN_DEVICE void capture(const Column& column, int64_t row, int64_t d) const {
+    if (kernel_.a.spans.capture_count == 0) return;
+    for_captures(kernel_.a.spans, s_, span_.first_position + row,
+                 [&](int64_t slot) { column.copy_to(head_.state_in(slot) + d); });
+  }
+
+  const Kernel& kernel_;
+  const HeadLog<Kernel, Head>& log_;
+  const Head& head_;
+  int64_t s_;
+  const SpanArgs& span_;
+};
+
+// All rows of a span, with the state in registers.
 template <class Block, class Kernel, class Head>
-BANYAN_DEVICE void run_head_forms(Block& block, const Kernel& kernel, int64_t s, const Head& head) {
+BANYAN_DEVICE void run_rows(Block& block, const Kernel& kernel, int64_t s, const Head& head,
+                            const HeadLog<Kernel, Head>& log) {
+  static_assert(Block::kThreads == kRegisterDim);
+  ColumnRun<Kernel, Head> run(kernel, log, s, head);
+  typename Block::template PerThread<RegisterColumn<kRegisterDim, kRegisterDim>> columns;
+  auto* staged = block.template shared<StagedRow>();
+  int64_t rows = kernel.a.spans.spans[s].row_count;
+  block.each([&](int d) {
+    columns[d].load(head.state + d);
+    run.replay_log(columns[d], d);
+  });
+  for (int64_t first = 0; first < rows; first += kStagedRows) {
+    int64_t count = least(kStagedRows, rows - first);
+    for_each(block, count * kRegisterDim, [&](int64_t item) {
+      int64_t r = item / kRegisterDim;
+      staged[r].stage(GivenRow<Kernel, Head>{kernel, head, first + r}, item % kRegisterDim);
+    });
+    block.each([&](int d) {
+      for (int64_t r = 0; r < count; ++r) {
+        if (first + r == run.known() && !run.holds()) columns[d].copy_to(head.state + d);
+        run.run(columns[d], staged[r], first + r, d);
+      }
+    });
+  }
+  if (run.known() < rows || run.holds()) return;
+  block.each([&](int d) { columns[d].copy_to(head.state + d); });
+}
+
+// Column d of a state in memory over a span's replays, its rows from `first` on and its drafts.
+template <class Kernel, class Head>
+BANYAN_DEVICE void run_column(const Kernel& kernel, const HeadLog<Kernel, Head>& log, int64_t s,
+                              const Head& head, int64_t first, int64_t d, float* scratch) {
+  ColumnRun<Kernel, Head> run(kernel, log, s, head);
+  MemoryColumn column(head, d);
+  if (run.holds()) column.leave_state(scratch);
+  run.replay_log(column, d);
+  for (int64_t i = first; i < kernel.a.spans.spans[s].row_count; ++i) {
+    if (i == run.known()) column.leave_state(scratch);
+    run.run(column, GivenRow<Kernel, Head>{kernel, head, i}, i, d);
+  }
+}
+
+// The same of all columns, after kernel.prefill_form(block, head, first, n) for each chunk of the
+// prompt, or part of one.
+template <class Block, class Kernel, class Head>
+BANYAN_DEVICE void run_forms(Block& block, const Kernel& kernel, int64_t s, const Head& head,
+                             const HeadLog<Kernel, Head>& log) {
   const SlotSpans& spans = kernel.a.spans;
   const SpanArgs& span = spans.spans[s];
-  HeadLog<Kernel, Head> log(kernel, s, head);
-  const DraftRows& rows = log.rows();
-  if (span.first_position == 0) {
-    for_each(block, head.state_size(), [&](int64_t i) { head.state[i] = 0; });
-  }
-  int64_t known = span.row_count - rows.count;
-  int64_t prompt_rows = least(int64_t{spans.prompt_tokens[s]} - span.first_position, known);
+  int64_t prompt_rows = least(int64_t{spans.prompt_tokens[s]} - span.first_position,
+                              span.row_count - log.rows().count);
   int64_t i = 0;
   while (i < prompt_rows) {
     int64_t n = least(prompt_rows - i, kernel.a.chunk);
@@ -179,20 +308,45 @@ BANYAN_DEVICE void run_head_forms(Block& block, const Kernel& kernel, int64_t s,
   }
   if (i == span.row_count) return;
   auto* scratch = reinterpret_cast<float*>(block.scratch());
-  for_each(block, kernel.a.value_dim, [&](int64_t d) {
-    if (in_registers(kernel.a)) {
-      run_column<RegisterColumn<kRegisterDim, kRegisterDim>>(kernel, log, s, head, i, d, scratch);
-    } else {
-      run_column<MemoryColumn>(kernel, log, s, head, i, d, scratch);
-    }
-  });
+  for_each(block, kernel.a.value_dim,
+           [&](int64_t d) { run_column(kernel, log, s, head, i, d, scratch); });
+}
+
+template <class Block, class Kernel, class Head>
+BANYAN_DEVICE void run_head(Block& block, const Kernel& kernel, int64_t s, const Head& head) {
+  const SpanArgs& span = kernel.a.spans.spans[s];
+  HeadLog<Kernel, Head> log(kernel, s, head);
+  if (span.first_position == 0) {
+    for_each(block, head.state_size(), [&](int64_t i) { head.state[i] = 0; });
+  }
+  if (in_registers(kernel.a)) {
+    run_rows(block, kernel, s, head, log);
+  } else {
+    run_forms(block, kernel, s, head, log);
+  }
   // Not before all columns have read the updates that these replace.
+  const DraftRows& rows = log.rows();
   if (rows.count == 0) return;
+  int64_t known = span.row_count - rows.count;
   for_each(block, kernel.a.key_dim, [&](int64_t c) {
     for (int64_t j = 0; j < rows.count; ++j) {
-      kernel.log_key(head, known + j, c, log.update(rows.held + j));
+      Update to = log.update(rows.held + j);
+      if (c < kernel.decays()) to.decay[c] = kernel.decay_at(head, known + j, c);
+      to.key[c] = kernel.key_at(head, known + j, c);
     }
   });
+}
+
+// How a kernel is launched whose chunks take so many bytes. Draft rows of a state in memory
+// continue in scratch memory.
+template <class Args>
+Shape slot_shape(const Args& a, size_t shared_bytes, size_t scratch_bytes) {
+  int64_t blocks = a.spans.count * a.heads;
+  if (in_registers(a)) return {.blocks = blocks, .shared_bytes = kStagedRows * sizeof(StagedRow)};
+  size_t drafts = a.spans.drafts != nullptr ? a.key_dim * a.value_dim * sizeof(float) : 0;
+  return {.blocks = blocks,
+          .shared_bytes = shared_bytes,
+          .scratch_bytes = scratch_bytes > drafts ? scratch_bytes : drafts};
 }
 
 template <class Block, class Kernel>
@@ -201,7 +355,7 @@ BANYAN_DEVICE void run_all_heads(Block& block, const Kernel& kernel) {
   for (int64_t item = block.index(); item < a.spans.count * a.heads; item += block.count()) {
     int64_t span = quotient(item, a.heads);
     HeadOf<std::decay_t<decltype(a)>> head(a, span, item - span * a.heads);
-    run_head_forms(block, kernel, span, head);
+    run_head(block, kernel, span, head);
   }
 }
 
