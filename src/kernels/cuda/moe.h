@@ -11,7 +11,8 @@
 
 namespace banyan::cuda {
 
-// A block per row. A chosen expert becomes NaN, which is never the best.
+// A block per row. Threads count what is better than their own, which takes fewer phases than one
+// choice after another. Experts of groups that were not chosen become NaN, which is never better.
 struct Route {
   RouteArgs a;
   Shape shape() const {
@@ -52,27 +53,28 @@ struct Route {
     int64_t size = quotient(a.experts, a.groups);
     for_each(block, a.groups,
              [&](int64_t g) { groups[g] = score_group(choices + g * size, size); });
-    for (int64_t i = 0; i < a.top_groups; ++i) {
-      int32_t g = best_over(block, a.groups, [&](int64_t j) { return groups[j]; }).index;
-      block.one([&] { groups[g] = not_a_number(); });
-    }
     for_each(block, a.experts, [&](int64_t e) {
-      if (!is_nan(groups[quotient(e, size)])) choices[e] = not_a_number();
+      if (rank_of(groups, a.groups, quotient(e, size)) >= a.top_groups) choices[e] = not_a_number();
     });
   }
 
+  // How many are better than value i: larger, or equal and before it.
+  BANYAN_DEVICE static int64_t rank_of(const float* values, int64_t count, int64_t i) {
+    float own = values[i];
+    int64_t rank = 0;
+    for (int64_t j = 0; j < i; ++j) rank += values[j] >= own ? 1 : 0;
+    for (int64_t j = i + 1; j < count; ++j) rank += values[j] > own ? 1 : 0;
+    return rank;
+  }
+
   template <class Block>
-  BANYAN_DEVICE void choose(Block& block, int64_t r, const float* scores, float* choices,
+  BANYAN_DEVICE void choose(Block& block, int64_t r, const float* scores, const float* choices,
                             int32_t* chosen) const {
-    int32_t last = -1;
-    for (int64_t j = 0; j < a.top_k; ++j) {
-      last = best_over(block, a.experts, [&](int64_t e) {
-               if (e == last) chosen[j - 1] = last;
-               if (e == last) choices[e] = not_a_number();
-               return choices[e];
-             }).index;
-    }
-    block.one([&] { chosen[a.top_k - 1] = last; });
+    for_each(block, a.experts, [&](int64_t e) {
+      if (is_nan(choices[e])) return;
+      int64_t rank = rank_of(choices, a.experts, e);
+      if (rank < a.top_k) chosen[rank] = static_cast<int32_t>(e);
+    });
     for_each(block, a.top_k, [&](int64_t j) {
       float sum = 0;
       for (int64_t i = 0; i < a.top_k; ++i) sum += scores[chosen[i]];
