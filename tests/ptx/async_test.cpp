@@ -124,6 +124,28 @@ TEST(PtxAsync, SmallCopiesComeByGroups) {
                {.threads = 64});
 }
 
+TEST(PtxAsync, ABarrierWaitsForSmallCopies) {
+  std::string body = R"(
+  mov.u32 %r1, bar; mov.u32 %r2, bytes;
+  setp.ne.u32 %p1, %r0, 0;
+  @%p1 bra begun;
+  mbarrier.init.shared::cta.b64 [%r1], 64;
+  begun: bar.sync 0;
+  shl.b32 %r3, %r0, 2; add.s32 %r3, %r3, %r2; mul.wide.u32 %rd1, %r0, 4;
+  add.s64 %rd1, %rd1, %rd0;
+  cp.async.ca.shared.global [%r3], [%rd1+256], 4;
+  cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r1];
+  again: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0;
+  @!%p2 bra again;
+  xor.b32 %r4, %r0, 63; shl.b32 %r4, %r4, 2; add.s32 %r4, %r4, %r2; ld.shared.u32 %r5, [%r4];
+  mov.u32 %r4, 189; sub.u32 %r4, %r4, %r5;
+  )" + output("%r4");
+  std::string text = small_kernel(body, kShared);
+  EXPECT_EQ(right_runs(text), 30);
+  EXPECT_LT(right_runs(replaced(text, "@!%p2 bra again;", "")), 30);
+  expect_error(replaced(text, "[%r1], 64;", "[%r1], 65;"), "nothing can get on", {.threads = 64});
+}
+
 TEST(PtxAsync, BlocksOfAClusterArriveAtEachOthersBarriers) {
   // Block 0 waits until all threads of block 1 have stored into its shared memory.
   std::string body = R"(

@@ -132,6 +132,27 @@ void run_wait_all(Warp& warp, const Instruction&) {
   });
 }
 
+// An arrival once the lane's copies so far have taken effect; later ones may have, too.
+void run_arrive(Warp& warp, const Instruction& in) {
+  for_lanes(warp.mask, [&](int lane) {
+    warp.memory(Space::kShared, warp.value(in.operands[0], lane), Mbarriers::kBytes, lane);
+    uint64_t address = warp.value(in.operands[0], lane);
+    ++warp.block_of.copies_in_flight;
+    warp.block_of.grid.later.add(warp.where(), [&warp, lane, address] {
+      warp.small_copies.commit(lane);
+      warp.small_copies.wait(lane, 0);
+      warp.block_of.mbarriers.at(shared_place(address)).arrive(1);
+      --warp.block_of.copies_in_flight;
+    });
+  });
+}
+
+void decode_arrive(Line& line) {
+  for (const char* word : {"arrive", "noinc", "shared::cta", "b64"}) line.need(word);
+  line.instruction.run = &run_arrive;
+  line.address();
+}
+
 void decode_small(Line& line) {
   if (!line.take("cg")) line.need("ca");
   if (!line.take("shared")) line.need("shared::cta");
@@ -151,6 +172,7 @@ void decode_small(Line& line) {
 void decode_cp(Line& line) {
   line.need("async");
   if (line.take("bulk")) return decode_bulk(line);
+  if (line.take("mbarrier")) return decode_arrive(line);
   if (line.take("commit_group")) {
     line.instruction.run = &run_commit;
   } else if (line.take("wait_group")) {

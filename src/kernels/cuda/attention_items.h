@@ -35,17 +35,31 @@ BANYAN_HOST_DEVICE constexpr int64_t part_results(const AttentionArgs& a, const 
   return query_rows(a, span) * a.kv_heads * (parts.end - parts.begin);
 }
 
-BANYAN_HOST_DEVICE constexpr AttentionPlan attention_plan(const AttentionArgs& a) {
-  constexpr int64_t kFullCard = 264;  // tiles
-  int64_t tiles = 0, results = 0, most = 0;
-  for (int64_t s = 0; s < a.span_count; ++s) {
-    PartRange parts = parts_of(keys_of(a.spans[s], a.window));
-    tiles += (query_rows(a, a.spans[s]) + kQueryTile - 1) / kQueryTile * a.kv_heads;
-    results += part_results(a, a.spans[s]);
-    if (parts.end - parts.begin > most) most = parts.end - parts.begin;
+// What a plan depends on, of some spans.
+struct AttentionWork {
+  int64_t tiles = 0, results = 0, most_parts = 0;
+
+  BANYAN_HOST_DEVICE constexpr AttentionWork operator+(const AttentionWork& other) const {
+    return {tiles + other.tiles, results + other.results,
+            other.most_parts > most_parts ? other.most_parts : most_parts};
   }
-  bool fits = static_cast<size_t>(results * part_floats(a)) * sizeof(float) <= kPartScratchBytes;
-  return {tiles < kFullCard && most > 1 && fits, results};
+};
+BANYAN_HOST_DEVICE constexpr AttentionWork work_of(const AttentionArgs& a, const SpanArgs& span) {
+  PartRange parts = parts_of(keys_of(span, a.window));
+  return {quotient(query_rows(a, span) + kQueryTile - 1, kQueryTile) * a.kv_heads,
+          part_results(a, span), parts.end - parts.begin};
+}
+BANYAN_HOST_DEVICE constexpr AttentionPlan plan_of(const AttentionArgs& a,
+                                                   const AttentionWork& work) {
+  constexpr int64_t kFullCard = 264;  // tiles
+  bool fits =
+      static_cast<size_t>(work.results * part_floats(a)) * sizeof(float) <= kPartScratchBytes;
+  return {work.tiles < kFullCard && work.most_parts > 1 && fits, work.results};
+}
+inline AttentionPlan attention_plan(const AttentionArgs& a) {
+  AttentionWork work;
+  for (int64_t s = 0; s < a.span_count; ++s) work = work + work_of(a, a.spans[s]);
+  return plan_of(a, work);
 }
 
 // A tile of rows, with the parts that a block computes of it.
@@ -59,23 +73,22 @@ struct AttentionItem {
 template <class Body>
 BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, int64_t index,
                                             int64_t count, const Body& body) {
-  int64_t item = 0, results = 0;
+  int64_t next = index, results = 0;  // next: of the worker's items, counted from the span's first
   for (int64_t s = 0; s < a.span_count; ++s) {
     const SpanArgs& span = a.spans[s];
     PartRange parts = parts_of(keys_of(span, a.window));
     int64_t pieces = split ? parts.end - parts.begin : 1;
     int64_t tiles = quotient(query_rows(a, span) + kQueryTile - 1, kQueryTile);
     int64_t items = tiles * a.kv_heads * pieces;
-    int64_t first = remainder(index + count - remainder(item, count), count);
-    for (int64_t i = first; i < items; i += count) {
-      int64_t at = quotient(i, pieces), piece = i - at * pieces;
+    for (; next < items; next += count) {
+      int64_t at = quotient(next, pieces), piece = next - at * pieces;
       int64_t kv_head = quotient(at, tiles), tile = at - kv_head * tiles;
       auto begin = static_cast<int32_t>(parts.begin + piece);
       body(AttentionItem{s, results, static_cast<int32_t>(kv_head),
                          static_cast<int32_t>(tile * kQueryTile),
                          split ? PartRange{begin, begin + 1} : parts});
     }
-    item += items;
+    next -= items;
     results += part_results(a, span);
   }
 }
@@ -97,22 +110,33 @@ struct MergeParts {
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    if (!attention_plan(a).split) return;
-    int64_t heads = quotient(a.q_heads, a.kv_heads), results = 0, item = 0;
+    if (!plan_of(a, work_over(block)).split) return;
+    int64_t heads = quotient(a.q_heads, a.kv_heads), results = 0, next = block.index();
     for (int64_t s = 0; s < a.span_count; ++s) {
       const SpanArgs& span = a.spans[s];
       int64_t items = span.row_count * a.q_heads;
-      int64_t first =
-          remainder(block.index() + block.count() - remainder(item, block.count()), block.count());
-      for (int64_t i = first; i < items; i += block.count()) {
-        int64_t token = quotient(i, a.q_heads), head = i - token * a.q_heads;
+      for (; next < items; next += block.count()) {
+        int64_t token = quotient(next, a.q_heads), head = next - token * a.q_heads;
         int64_t kv_head = quotient(head, heads);
         int64_t row = token * rows_per_token(a) + head - kv_head * heads;
         merge(block, span, results, token, head, kv_head, row);
       }
-      item += items;
+      next -= items;
       results += part_results(a, span);
     }
+  }
+
+  template <class Block>
+  BANYAN_DEVICE AttentionWork work_over(Block& block) const {
+    return block.reduce(
+        [&](int thread) {
+          AttentionWork work;
+          for (int64_t s = thread; s < a.span_count; s += Block::kThreads) {
+            work = work + work_of(a, a.spans[s]);
+          }
+          return work;
+        },
+        Plus());
   }
 
   template <class Block>
@@ -143,22 +167,24 @@ struct TensorAttention {
   static constexpr bool kWide = kWidth > 128;  // a block has a multiprocessor to itself
   static constexpr int kOwnValues = kValueWidth / kGroups;           // columns of a warpgroup
   static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
-  static constexpr int kMultipliers = kGroups * 128;
-  static constexpr int kThreads = kMultipliers + 128;
+  static constexpr int kMultipliers = kGroups * kWarpgroup;
+  static constexpr int kThreads = kMultipliers + kWarpgroup;
 
-  static constexpr int kStages = kLatent ? 2 : kWide ? 4 : 8 * 64 / kWidth;  // keys, values in turn
+  static constexpr int kStages = kLatent ? 2
+                                 : kWide ? 4
+                                         : 12 * 64 / kWidth;  // keys, values in turn
   static constexpr uint32_t kStageBytes = kWidth / 64 * kBlockBytes;
   static constexpr uint32_t kQueries = kStages * kStageBytes;
-  static constexpr uint32_t kSources = kQueries + kStageBytes;  // rows of the pools
-  static constexpr uint32_t kBarriers = kSources + kKeyTile * 4;
-  static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
+  static constexpr uint32_t kBarriers = kQueries + kStageBytes;
+  static constexpr uint32_t kWork = kBarriers + 2 * kStages * 8;  // AttentionWork of all spans
+  static constexpr uint32_t kSharedBytes = kWork + 32;
   static constexpr int kBlocksPerMultiprocessor = kWide ? 1 : 2;
   static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
 
   // Of a thread: at the start, then of those that multiply and of those that fetch.
   static constexpr int kRegisters = kWide ? 168 : 128;
-  static constexpr int kMultiplyRegisters = kLatent ? 240 : kWide ? 248 : 216;
-  static constexpr int kFetchRegisters = kWide ? 24 : 40;
+  static constexpr int kMultiplyRegisters = kLatent ? 216 : kWide ? 248 : 160;
+  static constexpr int kFetchRegisters = kLatent ? 72 : kWide ? 88 : 96;
   static_assert(kGroups * kMultiplyRegisters + kFetchRegisters <= (kGroups + 1) * kRegisters);
 
   AttentionArgs a;

@@ -28,8 +28,8 @@
 
 namespace banyan::cuda {
 
-inline constexpr int kWarp = 32;
-inline constexpr int kBlockThreads = 128;  // of every kernel that does not say otherwise
+inline constexpr int kWarp = 32, kWarpgroup = 128;  // threads
+inline constexpr int kBlockThreads = 128;           // of every kernel that does not say otherwise
 
 // How a kernel is launched.
 struct Shape {

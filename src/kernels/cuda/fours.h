@@ -56,6 +56,20 @@ BANYAN_HOST_DEVICE void store_four(float* row, int64_t c, int64_t dim, const Fou
   }
 }
 
+// Eight floats, wherever they lie.
+using Eight = Floats<8>;
+BANYAN_DEVICE inline Eight load_eight(const float* from) {
+  Eight all;
+  bool fours = begins_fours(from);
+  BANYAN_UNROLL
+  for (int half = 0; half < 8; half += 4) {
+    Four four = fours ? load_four<4>(from, half, 8) : load_four<1>(from, half, 8);
+    BANYAN_UNROLL
+    for (int i = 0; i < 4; ++i) all.at[half + i] = four.at[i];
+  }
+  return all;
+}
+
 // Calls body.operator()<N>(r, c) for columns [c, c + N) of each row, by all threads of all blocks:
 // N is 4 if `fours`, or 1.
 template <class Block, class Body>

@@ -19,7 +19,7 @@ struct FragmentGemm {
   static constexpr Format kFormat = F;
   static constexpr int kRows = Rows, kGroups = 1;
   static constexpr int kFeatures = static_cast<int>(kChunkRows);
-  static constexpr int kMultipliers = 128, kThreads = kMultipliers + kWarp;
+  static constexpr int kMultipliers = kWarpgroup, kThreads = kMultipliers + kWarpgroup;
 
   // Of the columns of a chunk: one for each instruction.
   static constexpr int kSteps = F == Format::kFp8 ? 8 : 4;

@@ -17,6 +17,10 @@ BANYAN_HOST_DEVICE constexpr uint32_t swizzled(uint32_t row, uint32_t column) {
   uint32_t offset = row * kTileRowBytes + column;
   return offset ^ ((row & 7) << 4);
 }
+// The same of a chunk of 16 bytes, in its row.
+BANYAN_HOST_DEVICE constexpr uint32_t swizzled_chunk(uint32_t row, uint32_t chunk) {
+  return (chunk ^ (row & 7)) << 4;
+}
 
 // The matrix descriptor of a tile at `address` (in shared memory, a multiple of kTileAlignment).
 // Adding kDescriptorStep advances it by sixteen columns.

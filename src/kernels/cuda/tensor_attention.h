@@ -93,9 +93,18 @@ BANYAN_HOST_DEVICE constexpr KeyRange keys_of_token(const AttentionArgs& a, cons
   return {0, static_cast<int32_t>(selected.key_count)};
 }
 
-BANYAN_HOST_DEVICE constexpr float score_of(float product, const AttentionArgs& a) {
+constexpr float score_of(float product, const AttentionArgs& a) {
   float score = product * a.scale;
   return a.soft_cap > 0 ? soften(score, a.soft_cap) : score;
+}
+
+// Largest of a number and one that may be NaN, but for the sign of zero.
+BANYAN_HOST_DEVICE inline float larger_of(float a, float b) {
+#ifdef __CUDA_ARCH__
+  return fmaxf(a, b);
+#else
+  return Largest()(a, b);
+#endif
 }
 
 // The softmax of a part so far. Columns 8 i + 2 j and 8 i + 2 j + 1 of a tile add to weight j.

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/block.h"
+#include "kernels/cuda/fours.h"
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/weights.h"
 #include "kernels/gemm.h"
@@ -17,34 +18,43 @@ namespace banyan::cuda {
 
 // In how many segments the columns of `count` matrices [n, k] are summed up: as many as let the
 // tiles of a few rows fill a card, each at least 256 columns and whole tiles.
+inline constexpr int kSegmentsMax = 8;
 BANYAN_HOST_DEVICE constexpr int gemm_segments(int64_t count, int64_t n, int64_t k) {
   constexpr int64_t kFullCard = 180, kColumnsMin = 256;  // blocks; columns of a segment
   int segments = 1;
-  while (segments < 8 && count * tiles_of(n) * segments < kFullCard &&
+  while (segments < kSegmentsMax && count * tiles_of(n) * segments < kFullCard &&
          k % (2 * segments * kTile) == 0 && k / (2 * segments) >= kColumnsMin) {
     segments *= 2;
   }
   return segments;
 }
 
-// x in bf16: [x_rows, segments, columns], columns filled up with zeros to whole chunks.
+// x in bf16 as it is to lie in shared memory (shared_layout.h): [segments, column tiles, x_rows] of
+// 128 bytes, each swizzled by its row. Columns are filled up with zeros to whole chunks. So one
+// bulk copy fetches a column tile of rows from a multiple of eight on.
 struct RoundedRows {
   void* workspace;
-  int64_t segments, columns;
+  int64_t rows, column_tiles;
 
-  BANYAN_HOST_DEVICE static constexpr int64_t columns_of(int64_t k) {
-    return (k + kChunkColumns - 1) / kChunkColumns * kChunkColumns;
+  BANYAN_HOST_DEVICE static constexpr int64_t column_tiles_of(int64_t k) {
+    return (k + kChunkColumns - 1) / kChunkColumns * (kChunkColumns / kTile);
   }
   BANYAN_HOST_DEVICE static constexpr size_t bytes(int64_t rows, int64_t segments, int64_t k) {
-    return static_cast<size_t>(rows * segments * columns_of(k)) * sizeof(BFloat16);
+    return static_cast<size_t>(rows * segments * column_tiles_of(k)) * kTileRowBytes;
   }
-  BANYAN_HOST_DEVICE BFloat16* row(int64_t row, int64_t segment) const {
-    return static_cast<BFloat16*>(workspace) + (row * segments + segment) * columns;
+  BANYAN_HOST_DEVICE std::byte* row(int64_t row, int64_t segment, int64_t column_tile) const {
+    return static_cast<std::byte*>(workspace) +
+           ((segment * column_tiles + column_tile) * rows + row) * kTileRowBytes;
+  }
+  // Eight columns, the first of them a multiple of eight.
+  BANYAN_HOST_DEVICE std::byte* chunk(int64_t row_, int64_t segment, int64_t column) const {
+    auto chunk = static_cast<uint32_t>(column % kTile) / 8;
+    return row(row_, segment, column / kTile) + swizzled_chunk(static_cast<uint32_t>(row_), chunk);
   }
 };
 
 BANYAN_HOST_DEVICE inline RoundedRows rounded_rows(const GemmArgs& a) {
-  return {a.workspace, a.segments, RoundedRows::columns_of(a.k)};
+  return {a.workspace, a.x_rows, RoundedRows::column_tiles_of(a.k)};
 }
 
 // The rows of x that a product reads; begins lie in device memory.
@@ -76,29 +86,40 @@ inline Operand operand_of(const void* rounding, const GemmArgs& a) {
 // A thread rounds eight columns.
 struct RoundRows {
   static constexpr int64_t kColumns = 8;
+  struct alignas(16) Rounded {
+    BFloat16 values[kColumns];
+  };
   GemmArgs a;
-  Shape shape() const {
-    return {.blocks = 1 + a.x_rows * a.segments * RoundedRows::columns_of(a.k) / kColumns /
-                              kBlockThreads};
+
+  BANYAN_HOST_DEVICE int64_t parts() const {  // of a row
+    return RoundedRows::column_tiles_of(a.k) * (kTile / kColumns);
   }
+  Shape shape() const { return {.blocks = 1 + a.x_rows * a.segments * parts() / kBlockThreads}; }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
     RoundedRows to = rounded_rows(a);
-    int64_t parts = to.columns / kColumns;
-    for_all(block, rows_read(a) * a.segments * parts, [&](int64_t i) {
-      int64_t at = quotient(i, parts), first = (i - at * parts) * kColumns;
+    for_all(block, rows_read(a) * a.segments * parts(), [&](int64_t i) {
+      int64_t at = quotient(i, parts()), first = (i - at * parts()) * kColumns;
       int64_t row = quotient(at, a.segments), segment = at - row * a.segments;
-      const float* x = a.x + row * a.x_stride + segment * a.segment_stride;
-      struct alignas(16) {
-        BFloat16 values[kColumns];
-      } rounded;
-      BANYAN_UNROLL
-      for (int64_t c = 0; c < kColumns; ++c) {
-        rounded.values[c] = from_float<BFloat16>(first + c < a.k ? x[first + c] : 0.0f);
-      }
-      *reinterpret_cast<decltype(rounded)*>(to.row(row, segment) + first) = rounded;
+      const float* x = a.x + row * a.x_stride + segment * a.segment_stride + first;
+      *reinterpret_cast<Rounded*>(to.chunk(row, segment, first)) = rounded(x, a.k - first);
     });
+  }
+
+  // Those of `count` columns that are there; zeros where they end.
+  BANYAN_DEVICE static Rounded rounded(const float* x, int64_t count) {
+    Rounded rounded;
+    Eight values;
+    if (count >= kColumns) {
+      values = load_eight(x);
+    } else {
+      BANYAN_UNROLL
+      for (int c = 0; c < kColumns; ++c) values.at[c] = c < count ? x[c] : 0.0f;
+    }
+    BANYAN_UNROLL
+    for (int c = 0; c < kColumns; ++c) rounded.values[c] = from_float<BFloat16>(values.at[c]);
+    return rounded;
   }
 };
 
@@ -120,28 +141,58 @@ BANYAN_HOST_DEVICE constexpr TilePlace tile_place(int64_t t, int64_t down, int64
   return {band * kBand + within - column * height, column};
 }
 
-// Calls body(OutputTile) for every tile that worker `index` of `count` computes.
-template <class Body>
-BANYAN_HOST_DEVICE void for_output_tiles(const GemmArgs& a, int64_t index, int64_t count,
-                                         int64_t tile_rows, int64_t tile_features,
-                                         const Body& body) {
+// The rows of y that a matrix computes.
+struct MatrixRows {
+  int64_t begin, end;
+};
+BANYAN_HOST_DEVICE inline MatrixRows matrix_rows(const GemmArgs& a, int64_t matrix) {
   const GemmGroup& w = a.weights;
-  int64_t across = quotient(a.n + tile_features - 1, tile_features), item = 0;
-  for (int64_t i = 0; i < w.count; ++i) {
-    int64_t begin = w.begins != nullptr ? w.begins[i] : 0;
-    int64_t end = w.begins != nullptr ? w.begins[i + 1] : a.x_rows;
-    int64_t down = quotient(end - begin + tile_rows - 1, tile_rows);
-    int64_t first = remainder(index + count - remainder(item, count), count);
-    for (int64_t t = first; t < down * across; t += count) {
-      TilePlace place = tile_place(t, down, across);
-      int64_t row = begin + place.down * tile_rows;
-      body(OutputTile{i, row, least(tile_rows, end - row), place.across * tile_features});
+  if (matrix >= w.count) return {0, 0};
+  if (w.begins == nullptr) return {0, a.x_rows};
+  return {w.begins[matrix], w.begins[matrix + 1]};
+}
+
+// Calls body(OutputTile) for every tile that worker `index` of `count` computes, on all lanes of a
+// warp. They look at a matrix each, since many experts may have no rows. Warp has
+//   sums_to(value)  for each lane the sum of value(lane) up to it
+//   at(sums, lane)  that of a lane
+template <class Warp, class Body>
+BANYAN_DEVICE void for_output_tiles(const Warp& warp, const GemmArgs& a, int64_t index,
+                                    int64_t count, int64_t tile_rows, int64_t tile_features,
+                                    const Body& body) {
+  int64_t across = quotient(a.n + tile_features - 1, tile_features);
+  auto tiles_down = [&](const MatrixRows& rows) {
+    return quotient(rows.end - rows.begin + tile_rows - 1, tile_rows);
+  };
+  int64_t next = index;  // counted from the first tile of the warp's matrices
+  for (int64_t first = 0; first < a.weights.count; first += kWarp) {
+    auto sums = warp.sums_to([&](int lane) {
+      return static_cast<int32_t>(tiles_down(matrix_rows(a, first + lane)) * across);
+    });
+    for (; next < warp.at(sums, kWarp - 1); next += count) {
+      int lane = 0;  // whose matrix has the tile
+      for (int step = kWarp / 2; step > 0; step /= 2) {
+        if (warp.at(sums, lane + step - 1) <= next) lane += step;
+      }
+      int64_t before = lane > 0 ? warp.at(sums, lane - 1) : 0;
+      MatrixRows rows = matrix_rows(a, first + lane);
+      TilePlace place = tile_place(next - before, tiles_down(rows), across);
+      int64_t row = rows.begin + place.down * tile_rows;
+      body(OutputTile{first + lane, row, least(tile_rows, rows.end - row),
+                      place.across * tile_features});
     }
-    item += down * across;
+    next -= warp.at(sums, kWarp - 1);
   }
 }
 
 // ---- kernels on a card ----
+
+// Whether a block can have so many registers of a thread: each quarter of a multiprocessor has
+// 16,384 for every fourth warp.
+constexpr bool fits_registers(int threads, int registers) {
+  int warps_of_quarter = (threads / kWarp + 3) / 4;
+  return warps_of_quarter * kWarp * registers <= 16384;
+}
 
 // Who sums up the segments of the columns: there is only one; a block all of them; or a cluster of
 // blocks, one each, and then each block adds up a part of the features over distributed shared
@@ -154,18 +205,36 @@ struct TensorGemm {
   static constexpr bool kSplit = Of == Segments::kOfCluster;
   static constexpr bool kAdds = Of == Segments::kOfBlock;
   static constexpr int kFeatures = kGroups * static_cast<int>(kTile);
-  static constexpr int kMultipliers = kGroups * 128, kThreads = kMultipliers + kWarp;
+  static constexpr int kMultipliers = kGroups * kWarpgroup;
+  // One fetches whole tiles, all of them gather rows of experts, for which nothing is split.
+  static constexpr int kFetchers = kSplit && kGroups == 1 ? kWarp : kWarpgroup;
+  static constexpr int kThreads = kMultipliers + kFetchers;
+  static constexpr int kBlocksPerMultiprocessor = kGroups > 1 ? 1 : 2;  // or more
 
   static constexpr uint32_t kWeightBytes = kGroups * kTileBytes;
   static constexpr uint32_t kStageBytes = kWeightBytes + kRows * kTileRowBytes;
-  // Two blocks share a multiprocessor if they have one group each.
-  static constexpr int kStages = static_cast<int>(least(8, kGroups * 96 * 1024 / kStageBytes));
-  // Behind the stages: sums of this block's segment [rows, features], rows of x, barriers.
-  static constexpr uint32_t kSums = kStages * kStageBytes;
-  static constexpr uint32_t kSources = kSums + (kSplit ? kRows * kFeatures * 4 : 0);
+  // Clusters do not fill every multiprocessor, so that three of their blocks share one.
+  static constexpr uint32_t kRingBytes = (kGroups > 1 ? 192 : kSplit ? 72 : 96) * 1024;
+  static constexpr int kStages = static_cast<int>(least(8, kRingBytes / kStageBytes));
+  // Behind the stages: rows of x, barriers.
+  static constexpr uint32_t kSources = kStages * kStageBytes;
   static constexpr uint32_t kBarriers = kSources + kRows * 4;
   static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
-  static_assert(kRows % 8 == 0 && kStages >= 3 && kSharedBytes <= 227 * 1024);
+  static_assert(kRows % 8 == 0 && kStages >= 3);
+  // In the place of stages that have been multiplied: sums of this block's segment, [rows,
+  // features]. Stores of a warp touch every bank.
+  static constexpr int kSumsStride = kFeatures + 4;
+  static_assert(!kSplit || kRows * kSumsStride * 4 <= kSources);
+  static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
+
+  // Of a thread: at the start, then, where warpgroups exchange them, of those that multiply and of
+  // those that fetch.
+  static constexpr bool kExchanges = kGroups > 1;
+  static constexpr int kRegisters = kExchanges ? 168 : 128;
+  static constexpr int kMultiplyRegisters = 216, kFetchRegisters = 72;
+  static_assert(fits_registers(kThreads, kRegisters));
+  static_assert(!kExchanges || kMultipliers * kMultiplyRegisters + kFetchers * kFetchRegisters <=
+                                   kThreads * kRegisters);
 
   GemmArgs a;
   int segments;  // of the columns
@@ -173,12 +242,12 @@ struct TensorGemm {
   int cluster() const { return kSplit ? segments : 1; }
 
   // As many blocks as have tiles, or as fill the card: only it knows how many tiles experts have.
-  // A cluster computes one tile, so that its fetching warp is done when it meets the others.
+  // A cluster computes one tile, so that its fetching threads are done when they meet the others.
   int64_t blocks(int64_t multiprocessors) const {
     int64_t tiles =
         a.weights.count * ((a.x_rows + kRows - 1) / kRows) * ((a.n + kFeatures - 1) / kFeatures);
     if (kSplit) return tiles * segments;
-    int64_t resident = multiprocessors * (kGroups > 1 ? 1 : 2);
+    int64_t resident = multiprocessors * kBlocksPerMultiprocessor;
     return a.weights.begins != nullptr ? resident : least(tiles, resident);
   }
 };
@@ -189,6 +258,16 @@ inline int64_t likely_rows(const GemmArgs& a) {
   const GemmGroup& w = a.weights;
   if (w.begins == nullptr) return a.x_rows;
   return (a.x_rows * (a.x_index != nullptr ? kLikelyTopK : 1) + w.count - 1) / w.count;
+}
+
+// Whether tiles of `many` rows, two groups each, take a card no longer than tiles of `few`: a round
+// of one tile for each multiprocessor takes as long as its rows are many.
+inline bool fewer_rounds(const GemmArgs& a, int64_t many, int64_t few, int64_t multiprocessors) {
+  auto time = [&](int64_t rows) {
+    int64_t tiles = (likely_rows(a) + rows - 1) / rows * ((a.n + 2 * kTile - 1) / (2 * kTile));
+    return (a.weights.count * tiles + multiprocessors - 1) / multiprocessors * rows;
+  };
+  return time(many) <= time(few);
 }
 
 // Calls launch(kernel, blocks) with the TensorGemm for the rows: few read the weights as fast as
@@ -202,18 +281,16 @@ void launch_tensor_gemm(const GemmArgs& args, int64_t multiprocessors, const Lau
   auto run_few = [&]<Segments Of>(std::integral_constant<Segments, Of>) {
     if (rows <= 8) return run(TensorGemm<8, 1, Of>{args, segments});
     if (rows <= 16) return run(TensorGemm<16, 1, Of>{args, segments});
-    run(TensorGemm<32, 1, Of>{args, segments});
+    if (rows <= 32) return run(TensorGemm<32, 1, Of>{args, segments});
+    if (rows <= 64) return run(TensorGemm<64, 1, Of>{args, segments});
+    run(TensorGemm<128, 2, Of>{args, segments});
   };
-  if (rows <= 32 && (segments == 1 || w.begins != nullptr)) {
-    run_few(std::integral_constant<Segments, Segments::kOfBlock>());
-  } else if (rows <= 32) {
-    run_few(std::integral_constant<Segments, Segments::kOfCluster>());
-  } else if (rows <= 64) {
-    run(TensorGemm<64, 1, Segments::kOfBlock>{args, segments});
-  } else if (rows > 128 && segments == 1) {
+  if (segments == 1 && rows > 128 && fewer_rounds(args, 256, 128, multiprocessors)) {
     run(TensorGemm<256, 2, Segments::kOne>{args, segments});
+  } else if (segments == 1 || w.begins != nullptr || rows > 128) {
+    run_few(std::integral_constant<Segments, Segments::kOfBlock>());
   } else {
-    run(TensorGemm<128, 2, Segments::kOfBlock>{args, segments});
+    run_few(std::integral_constant<Segments, Segments::kOfCluster>());
   }
 }
 

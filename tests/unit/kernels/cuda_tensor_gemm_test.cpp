@@ -1,6 +1,7 @@
 // Products on tensor cores: layouts, tiles and the emulation that a card is held against.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -106,28 +107,45 @@ TEST(TensorGemm, EveryTileHasAPlaceOfItsOwn) {
   }
 }
 
+// The lanes of a warp, one after another.
+struct HostWarp {
+  template <class Value>
+  std::array<int32_t, kWarp> sums_to(const Value& value) const {
+    std::array<int32_t, kWarp> sums;
+    int32_t sum = 0;
+    for (int lane = 0; lane < kWarp; ++lane) sums[static_cast<size_t>(lane)] = sum += value(lane);
+    return sums;
+  }
+  int32_t at(const std::array<int32_t, kWarp>& sums, int lane) const {
+    return sums[static_cast<size_t>(lane)];
+  }
+};
+
 TEST(TensorGemm, WorkersComputeEveryOutputOnce) {
-  const std::vector<int32_t> begins = {2, 2, 9, 9, 40, 41};
+  std::vector<int32_t> begins = {2, 2, 9, 9, 40, 41};
+  begins.insert(begins.end(), 40, 41);  // experts without rows
+  begins.insert(begins.end(), {50, 83});
   constexpr int64_t kN = 150, kWorkers = 7;
   for (int64_t rows : {8, 32}) {
     for (int64_t features : {64, 128}) {
       GemmArgs args;
-      args.weights = {.count = 5, .begins = begins.data()};
+      args.weights = {.count = std::ssize(begins) - 1, .begins = begins.data()};
       args.n = kN;
       std::map<std::pair<int64_t, int64_t>, int> computed;
       for (int64_t worker = 0; worker < kWorkers; ++worker) {
-        for_output_tiles(args, worker, kWorkers, rows, features, [&](const OutputTile& tile) {
-          EXPECT_GE(tile.row, begins[static_cast<size_t>(tile.matrix)]);
-          EXPECT_LE(tile.row + tile.row_count, begins[static_cast<size_t>(tile.matrix) + 1]);
-          EXPECT_LE(tile.row_count, rows);
-          for (int64_t r = 0; r < tile.row_count; ++r) {
-            for (int64_t j = tile.feature; j < least(kN, tile.feature + features); ++j) {
-              ++computed[{tile.row + r, j}];
-            }
-          }
-        });
+        for_output_tiles(
+            HostWarp(), args, worker, kWorkers, rows, features, [&](const OutputTile& tile) {
+              EXPECT_GE(tile.row, begins[static_cast<size_t>(tile.matrix)]);
+              EXPECT_LE(tile.row + tile.row_count, begins[static_cast<size_t>(tile.matrix) + 1]);
+              EXPECT_LE(tile.row_count, rows);
+              for (int64_t r = 0; r < tile.row_count; ++r) {
+                for (int64_t j = tile.feature; j < least(kN, tile.feature + features); ++j) {
+                  ++computed[{tile.row + r, j}];
+                }
+              }
+            });
       }
-      EXPECT_EQ(std::ssize(computed), 39 * kN);
+      EXPECT_EQ(std::ssize(computed), 81 * kN);
       for (const auto& [place, times] : computed) ASSERT_EQ(times, 1) << place.first;
     }
   }

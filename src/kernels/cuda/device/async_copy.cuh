@@ -45,7 +45,7 @@ __device__ inline void copy_bulk(uint32_t to, const void* from, uint32_t bytes, 
       : "memory");
 }
 
-// 16 bytes, in the thread's current group of copies.
+// 16 bytes.
 __device__ inline void copy_16(uint32_t to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to),
                "l"(__cvta_generic_to_global(from))
@@ -62,18 +62,24 @@ __device__ inline void copy_16_or_zeros(uint32_t to, const void* from, bool copi
                "l"(__cvta_generic_to_global(from)), "r"(copies ? 16 : 0)
                : "memory");
 }
-__device__ inline void commit_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
+// The thread arrives once all of its copies so far have.
+__device__ inline void barrier_arrive_after_copies(uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
-// Until all groups of this thread but the last `pending` have arrived.
-template <int pending>
-__device__ void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+// Until all copies of this thread have arrived.
+__device__ inline void wait_for_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 // What kernels before this one have written may be read from here on.
 __device__ inline void wait_for_earlier_kernels() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The blocks of the kernel after this one may begin once all of this one have, until they ask what
+// this one has written.
+__device__ inline void let_next_kernel_begin() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
 // Threads of all blocks of the cluster meet; what they wrote before is visible after.
@@ -87,12 +93,15 @@ __device__ inline uint32_t cluster_rank() {
   return rank;
 }
 // From the shared memory of block `rank` of the cluster.
-__device__ inline float load_from_block(uint32_t address, uint32_t rank) {
+__device__ inline float4 load_4_from_block(uint32_t address, uint32_t rank) {
   uint32_t there;
-  float value;
+  float4 values;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(there) : "memory");
-  return value;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(values.x), "=f"(values.y), "=f"(values.z), "=f"(values.w)
+               : "r"(there)
+               : "memory");
+  return values;
 }
 
 }  // namespace banyan::cuda::device

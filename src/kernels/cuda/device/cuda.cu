@@ -15,6 +15,8 @@ namespace device {
 template <class Kernel>
 __global__ __launch_bounds__(kBlockThreads) void run(const __grid_constant__ Kernel kernel,
                                                      std::byte* scratch, size_t scratch_bytes) {
+  let_next_kernel_begin();
+  wait_for_earlier_kernels();
   Block<kBlockThreads> block(scratch, scratch_bytes);
   kernel(block);
 }
@@ -67,9 +69,8 @@ struct Device {
     if (scratch_bytes > 0) {
       blocks = least(blocks, static_cast<int64_t>(Queue::kScratchBytes / scratch_bytes));
     }
-    function<<<static_cast<unsigned>(blocks), kBlockThreads, shape.shared_bytes, queue.stream()>>>(
-        kernel, queue.scratch(), scratch_bytes);
-    BANYAN_CHECK_CUDA(cudaGetLastError());
+    launch_early(queue, function, {blocks, kBlockThreads, shape.shared_bytes}, kernel,
+                 queue.scratch(), scratch_bytes);
   }
 
   // How many blocks of a kernel a multiprocessor holds. Asking takes longer than a launch.
@@ -84,6 +85,9 @@ struct Device {
       BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                              static_cast<int>(shared_bytes)));
     }
+    // As products and attention do: kernels whose preferences differ do not share a multiprocessor.
+    BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                           cudaSharedmemCarveoutMaxShared));
     Residence found{shared_bytes};
     BANYAN_CHECK_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&found.blocks, function,
                                                                     kBlockThreads, shared_bytes));

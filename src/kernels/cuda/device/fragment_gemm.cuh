@@ -12,7 +12,7 @@
 
 namespace banyan::cuda::device {
 
-// A thread of the warp that fetches.
+// A thread of the warpgroup that fetches.
 template <class G>
 class ChunkFetcher {
  public:
@@ -23,10 +23,9 @@ class ChunkFetcher {
         filler_(shared_address(shared)) {}
 
   __device__ void run() {
-    wait_for_earlier_kernels();
-    for_output_tiles(a_, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
+    for_output_tiles(Warp(), a_, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
                      [&](const OutputTile& tile) {
-                       find_sources<G::kRows>(a_, tile, sources_);
+                       find_sources<G::kRows>(a_, tile, filler_.thread(), sources_);
                        for (int64_t chunk = 0; chunk < fragments_.chunks(); ++chunk)
                          fetch(tile, chunk);
                      });
@@ -34,12 +33,12 @@ class ChunkFetcher {
   }
 
  private:
-  __device__ static int lane() { return RingFiller<G>::lane(); }
+  __device__ static int thread() { return RingFiller<G>::thread(); }
 
   __device__ void fetch(const OutputTile& tile, int64_t chunk) {
     filler_.wait_empty();
     uint32_t stage = filler_.ring().stage, to = filler_.ring().at(stage);
-    if (lane() == 0) {
+    if (thread() == 0) {
       auto bytes = static_cast<uint32_t>(fragments_.chunk_bytes());
       const auto* matrix =
           static_cast<const std::byte*>(a_.weights.weight) + tile.matrix * a_.weights.weight_stride;
@@ -53,23 +52,24 @@ class ChunkFetcher {
     filler_.filled_stage();
   }
 
-  __device__ const std::byte* row(int r, int64_t segment) const {
+  // 16 bytes of a row of x: part `part` of its columns of the chunk.
+  __device__ const std::byte* source(int r, int64_t segment, int64_t chunk, int part) const {
     if constexpr (has_integers(G::kFormat)) {
-      return reinterpret_cast<const std::byte*>(quantised_rows(a_).codes(sources_[r], segment));
+      return reinterpret_cast<const std::byte*>(quantised_rows(a_).codes(sources_[r], segment)) +
+             chunk * kTileRowBytes + part * 16;
     } else {
-      return reinterpret_cast<const std::byte*>(rounded_rows(a_).row(sources_[r], segment));
+      return rounded_rows(a_).chunk(sources_[r], segment, chunk * kChunkColumns + part * 8);
     }
   }
 
   __device__ void fetch_rows(uint32_t to, int64_t segment, int64_t chunk) {
     constexpr int kParts = G::kBlocks * 8;  // of a row
-    int part = lane() % kParts;
+    int part = thread() % kParts;
     to += static_cast<uint32_t>(part / 8) * G::kBlockBytes;
-    int64_t at = chunk * G::kBlocks * kTileRowBytes + part * 16;
-#pragma unroll 8
-    for (int r = lane() / kParts; r < G::kRows; r += kWarp / kParts) {
+#pragma unroll 4
+    for (int r = thread() / kParts; r < G::kRows; r += kWarpgroup / kParts) {
       copy_16(to + swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(part % 8) * 16),
-              row(r, segment) + at);
+              source(r, segment, chunk, part));
     }
   }
 
@@ -78,7 +78,7 @@ class ChunkFetcher {
     QuantisedRows rows = quantised_rows(a_);
     int64_t groups = fragments_.chunk_groups();
     int64_t first = quotient(chunk * kChunkColumns, a_.group);
-    for (int i = lane(); i < groups * G::kRows; i += kWarp) {
+    for (int i = thread(); i < groups * G::kRows; i += kWarpgroup) {
       int group = i / G::kRows, r = i % G::kRows;
       int64_t g = least(first + group, rows.groups - 1);
       copy_4(to + static_cast<uint32_t>(i) * 4, rows.steps(sources_[r], segment) + g);
@@ -106,7 +106,7 @@ class ChunkMultiplier {
         ring_{shared_address(shared)} {}
 
   __device__ void run() {
-    for_output_tiles(a_, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
+    for_output_tiles(Warp(), a_, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
                      [&](const OutputTile& tile) {
                        float y[kValues] = {};
                        Sum sums[kValues];
@@ -122,6 +122,7 @@ class ChunkMultiplier {
  private:
   __device__ void add_chunk(int64_t chunk, Sum (&sums)[kValues], float (&y)[kValues]) {
     ring_.wait_full();
+    fence_shared();
     const unsigned char* stage = shared_ + ring_.stage * G::kStageBytes;
     uint32_t fragments[kSteps][4];
     load_fragments(stage + G::kRowBytes, fragments);
@@ -257,15 +258,16 @@ class ChunkMultiplier {
 template <class G>
 __global__ __launch_bounds__(G::kThreads) void run_fragment_gemm(const __grid_constant__ G g) {
   extern __shared__ __align__(1024) unsigned char bytes[];
+  let_next_kernel_begin();
   // A stage's weights arrive by themselves.
-  if (threadIdx.x == 0) init_ring<G>(shared_address(bytes), 1, G::kGroups);
+  if (threadIdx.x == 0) init_ring<G>(shared_address(bytes), kWarpgroup + 1, G::kGroups);
   __syncthreads();
+  wait_for_earlier_kernels();
   if (threadIdx.x >= G::kMultipliers) {
     ChunkFetcher<G>(g, bytes).run();
   } else {
     ChunkMultiplier<G>(g, bytes).run();
   }
-  wait_for_earlier_kernels();  // see run_tensor_gemm
 }
 
 template <Format F>
@@ -273,7 +275,7 @@ void multiply_fragments(const GemmArgs& args) {
   Queue& queue = queue_of(args.launch.queue);
   launch_fragment_gemm<F>(args, queue.multiprocessors(),
                           [&]<class G>(const G& kernel, int64_t blocks) {
-                            launch_after_rounding(queue, run_fragment_gemm<G>, kernel, blocks, 1);
+                            launch_early(queue, run_fragment_gemm<G>, kernel, blocks);
                           });
 }
 

@@ -201,4 +201,47 @@ inline Queue& queue_of(void* queue) {
   return *static_cast<Queue*>(queue);
 }
 
+struct LaunchShape {
+  int64_t blocks;
+  int threads;
+  size_t shared_bytes = 0;
+  int cluster = 1;
+};
+
+// Launches a kernel whose blocks may begin while the one before it runs: before it touches what
+// others write, each must wait_for_earlier_kernels(), and so must every block before it ends.
+template <class... Arguments>
+void launch_early(Queue& queue, void (*function)(Arguments...), const LaunchShape& shape,
+                  const Arguments&... arguments) {
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = static_cast<unsigned>(shape.blocks);
+  config.blockDim = static_cast<unsigned>(shape.threads);
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = queue.stream();
+  config.attrs = attributes;
+  config.numAttrs = shape.cluster > 1 ? 2 : 1;
+  BANYAN_CHECK_CUDA(cudaLaunchKernelEx(&config, function, arguments...));
+}
+
+// The same of a kernel whose layout of shared memory is K.
+template <class K>
+void launch_early(Queue& queue, void (*function)(K), const K& kernel, int64_t blocks,
+                  int cluster = 1) {
+  static const bool kAsked = [function] {  // each takes longer than a launch
+    BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           static_cast<int>(K::kSharedBytes)));
+    // Or the card may keep so much for its cache that fewer blocks share a multiprocessor.
+    BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                           cudaSharedmemCarveoutMaxShared));
+    return true;
+  }();
+  static_cast<void>(kAsked);
+  launch_early(queue, function, {blocks, K::kThreads, K::kSharedBytes, cluster}, kernel);
+}
+
 }  // namespace banyan::cuda::device

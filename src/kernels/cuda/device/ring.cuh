@@ -1,4 +1,4 @@
-// A ring of stages in shared memory, which one warp fills and warpgroups empty.
+// A ring of stages in shared memory, which one warpgroup fills and others empty.
 //
 // A kernel's layout K has kStages of kStageBytes each from the beginning of its shared memory, and
 // from kBarriers on two barriers of 8 bytes for each: full and empty.
@@ -33,54 +33,40 @@ struct Ring {
   }
 };
 
-// By one thread, before the others use the ring. `extra` of the fetching warp's arrivals fill a
-// stage in addition to those of its lanes.
+// By one thread, before the others use the ring. `arrivals` fill a stage; `groups` empty it.
 template <class K>
-__device__ void init_ring(uint32_t shared, int extra, int groups) {
+__device__ void init_ring(uint32_t shared, int arrivals, int groups) {
   Ring<K> ring{shared};
   for (uint32_t s = 0; s < K::kStages; ++s) {
-    barrier_init(ring.full(s), kWarp + extra);
+    barrier_init(ring.full(s), arrivals);
     barrier_init(ring.empty(s), groups * 128 / kWarp);
   }
   fence_barrier_init();
 }
 
-// A thread of the warp that fills the ring by copies of 16 bytes. A stage is handed over once the
-// copies of the next kLag stages are under way: so long one takes.
+// A thread of the warpgroup that fills the ring by copies of 16 bytes, each thread some of a stage.
+// They arrive by themselves, so that no thread waits for one stage before it begins the next.
+// Whoever multiplies with what they wrote runs fence_shared() before: a fence here would wait for
+// every copy under way.
 template <class K>
 class RingFiller {
  public:
-  static constexpr int kLag = K::kStages / 2;
-
   __device__ explicit RingFiller(uint32_t shared) : ring_{shared} {}
 
   __device__ const Ring<K>& ring() const { return ring_; }
-  __device__ int64_t filled() const { return filled_; }
-  __device__ static int lane() { return static_cast<int>(threadIdx.x % kWarp); }
+  // Of the warpgroup.
+  __device__ static int thread() { return static_cast<int>(threadIdx.x) - K::kMultipliers; }
 
   __device__ void wait_empty() const { barrier_wait(ring_.empty(ring_.stage), ring_.parity ^ 1); }
   // The copies of the stage are under way.
   __device__ void filled_stage() {
-    commit_copies();
-    if (filled_ >= kLag) {
-      wait_for_copies<kLag>();
-      fence_shared();
-      barrier_arrive(ring_.full(ring_.back(kLag)));
-    }
-    ++filled_;
+    barrier_arrive_after_copies(ring_.full(ring_.stage));
     ring_.next();
   }
-  __device__ void finish() {
-    wait_for_copies<0>();
-    fence_shared();
-    for (auto lag = static_cast<uint32_t>(least(filled_, kLag)); lag > 0; --lag) {
-      barrier_arrive(ring_.full(ring_.back(lag)));
-    }
-  }
+  __device__ void finish() const { wait_for_copies(); }
 
  private:
   Ring<K> ring_;
-  int64_t filled_ = 0;
 };
 
 }  // namespace banyan::cuda::device

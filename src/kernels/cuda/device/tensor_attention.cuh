@@ -1,11 +1,10 @@
 // Attention by wgmma (kernels/cuda/tensor_attention.h has what it computes). Rows of queries are
 // the 64 rows of an instruction.
 //
-// A block has a warp that fetches tiles of keys and of values, and a warpgroup that multiplies; two
+// A block has a warpgroup that fetches tiles of keys and of values, and one that multiplies; two
 // blocks share a multiprocessor, so that one multiplies while the other has its softmax. Of latents
-// two warpgroups compute the same weights, and half of the values each. The fetching warp is one of
-// a warpgroup, so that it can give registers away. The floors are the bytes of the visible keys and
-// values, and 2 (head_dim + value_dim) operations for each pair and head.
+// two warpgroups compute the same weights, and half of the values each. The floors are the bytes of
+// the visible keys and values, and 2 (head_dim + value_dim) operations for each pair and head.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,6 +13,13 @@
 #include "kernels/cuda/device/queue.cuh"
 
 namespace banyan::cuda::device {
+
+// As from_float rounds, but that one NaN stands for all.
+__device__ inline uint32_t round_pair(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
 
 // A thread of a warpgroup. It has two rows of a tile, the one at accumulator_row(0) and the eighth
 // after it, and a quarter of the columns of each.
@@ -101,16 +107,15 @@ class Attender {
       RowPlace place = place_of(item, r);
       const float* q = a_.q + (a_.spans[item.span].row_begin + place.token) * a_.q_row_stride +
                        (item.kv_head * heads + place.head) * K::kWidth + chunk * 8;
-      struct alignas(16) {
-        BFloat16 values[8];
-      } rounded = {};
-#pragma unroll
-      for (int c = 0; c < 8; ++c) {
-        if (place.exists) rounded.values[c] = from_float<BFloat16>(q[c]);
+      uint4 rounded = {};
+      if (place.exists) {
+        Eight x = load_eight(q);
+        rounded = {round_pair(x.at[0], x.at[1]), round_pair(x.at[2], x.at[3]),
+                   round_pair(x.at[4], x.at[5]), round_pair(x.at[6], x.at[7])};
       }
       uint32_t to = K::kQueries + static_cast<uint32_t>(chunk / 8) * K::kBlockBytes +
                     swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(chunk % 8) * 16);
-      *reinterpret_cast<decltype(rounded)*>(shared_ + to) = rounded;
+      *reinterpret_cast<uint4*>(shared_ + to) = rounded;
     }
     fence_shared();
     sync();
@@ -156,6 +161,7 @@ class Attender {
 
   __device__ void multiply_keys(float (&scores)[kScores]) {
     ring_.wait_full();
+    fence_shared();
     uint64_t queries = tile_descriptor(shared_address(shared_ + K::kQueries));
     uint64_t keys = tile_descriptor(ring_.at(ring_.stage));
     wgmma_fence();
@@ -172,10 +178,28 @@ class Attender {
 
   __device__ void mask(float (&scores)[kScores], const Rows& rows, int32_t first) const {
 #pragma unroll
+    for (int j = 0; j < kScores; ++j) scores[j] *= a_.scale;
+    if (a_.soft_cap > 0) soften_all(scores);
+    if (all_see(rows, first)) return;
+#pragma unroll
     for (int j = 0; j < kScores; ++j) {
-      bool sees = holds(rows.keys[row_of(j)], first + accumulator_column(j));
-      scores[j] = sees ? score_of(scores[j], a_) : -kInfinity;
+      if (!holds(rows.keys[row_of(j)], first + accumulator_column(j))) scores[j] = -kInfinity;
     }
+  }
+  // Few models cap their scores. They turn past one place, so that the code is there once: all
+  // others fetch what follows it, too.
+  __device__ void soften_all(float (&scores)[kScores]) const {
+#pragma unroll 1
+    for (int turn = 0; turn < kScores; ++turn) {
+      float softened = soften(scores[0], a_.soft_cap);
+#pragma unroll
+      for (int j = 1; j < kScores; ++j) scores[j - 1] = scores[j];
+      scores[kScores - 1] = softened;
+    }
+  }
+  // Whether all rows of the item see all keys of the tile.
+  __device__ static bool all_see(const Rows& rows, int32_t first) {
+    return first >= rows.item.all.first && first + kKeyTile <= rows.item.all.end;
   }
   __device__ static bool holds(const KeyRange& keys, int32_t key) {
     return key >= keys.first && key < keys.end;
@@ -190,10 +214,10 @@ class Attender {
       float larger = max[i];
 #pragma unroll
       for (int j = 0; j < kScores; ++j) {
-        if (row_of(j) == i) larger = Largest()(larger, scores[j]);
+        if (row_of(j) == i) larger = larger_of(larger, scores[j]);
       }
-      larger = Largest()(larger, __shfl_xor_sync(0xffffffffu, larger, 1));
-      larger = Largest()(larger, __shfl_xor_sync(0xffffffffu, larger, 2));
+      larger = larger_of(larger, __shfl_xor_sync(0xffffffffu, larger, 1));
+      larger = larger_of(larger, __shfl_xor_sync(0xffffffffu, larger, 2));
       kept[i] = exp_of_difference(max[i] - larger);
       max[i] = larger;
       weights[i] *= kept[i];
@@ -215,14 +239,14 @@ class Attender {
     for (int step = 0; step < kKeyTile / 16; ++step) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        uint32_t low = from_float<BFloat16>(weights[step * 8 + 2 * j]).bits;
-        uint32_t high = from_float<BFloat16>(weights[step * 8 + 2 * j + 1]).bits;
-        fragments[step][j] = low | high << 16;
+        fragments[step][j] = round_pair(weights[step * 8 + 2 * j], weights[step * 8 + 2 * j + 1]);
       }
     }
-    if constexpr (!K::kLatent) ring_.wait_full();
-    bool all_see = first >= rows.item.all.first && first + kKeyTile <= rows.item.all.end;
-    if (!all_see && any(has_bad_values())) take_bad_values(rows, first, out);
+    if constexpr (!K::kLatent) {
+      ring_.wait_full();
+      fence_shared();
+    }
+    if (!all_see(rows, first) && any(has_bad_values())) take_bad_values(rows, first, out);
     auto block = static_cast<uint32_t>(group() * K::kOwnValues / 64);
     uint64_t values =
         transposed_descriptor(ring_.at(ring_.stage) + block * K::kBlockBytes, K::kBlockBytes);
@@ -326,15 +350,33 @@ class Attender {
   Ring<K> ring_;
 };
 
+// Whether the launch splits rows: threads look at spans of their own.
+template <class K>
+__device__ bool splits(const AttentionArgs& a, unsigned char* shared) {
+  auto* sums = reinterpret_cast<unsigned long long*>(shared + K::kWork);
+  auto* most = reinterpret_cast<int*>(sums + 2);
+  if (threadIdx.x == 0) sums[0] = sums[1] = 0, *most = 0;
+  __syncthreads();
+  for (int64_t s = threadIdx.x; s < a.span_count; s += K::kThreads) {
+    AttentionWork work = work_of(a, a.spans[s]);
+    atomicAdd(&sums[0], static_cast<unsigned long long>(work.tiles));
+    atomicAdd(&sums[1], static_cast<unsigned long long>(work.results));
+    atomicMax(most, static_cast<int>(work.most_parts));
+  }
+  __syncthreads();
+  return plan_of(a, {static_cast<int64_t>(sums[0]), static_cast<int64_t>(sums[1]), *most}).split;
+}
+
 template <class K>
 __global__ __maxnreg__(K::kRegisters) void run_tensor_attention(const __grid_constant__ K k) {
   extern __shared__ __align__(1024) unsigned char bytes[];
-  if (threadIdx.x == 0) init_ring<K>(shared_address(bytes), 0, K::kGroups);
-  __syncthreads();
-  bool split = attention_plan(k.a).split;
+  let_next_kernel_begin();
+  if (threadIdx.x == 0) init_ring<K>(shared_address(bytes), kWarpgroup, K::kGroups);
+  wait_for_earlier_kernels();
+  bool split = splits<K>(k.a, bytes);
   if (threadIdx.x >= K::kMultipliers) {
     release_registers<K::kFetchRegisters>();
-    if (threadIdx.x < K::kMultipliers + kWarp) KeyFetcher<K>(k, bytes).run(split);
+    KeyFetcher<K>(k, bytes).run(split);
   } else {
     take_registers<K::kMultiplyRegisters>();
     Attender<K>(k, bytes).run(split);
@@ -345,16 +387,10 @@ __global__ __maxnreg__(K::kRegisters) void run_tensor_attention(const __grid_con
 inline const float* attend_tiles(const AttentionArgs& args) {
   Queue& queue = queue_of(args.launch.queue);
   auto* parts = reinterpret_cast<float*>(queue.scratch());
-  launch_tensor_attention(
-      args, parts, queue.multiprocessors(), [&]<class K>(const K& kernel, int64_t blocks) {
-        auto* function = run_tensor_attention<K>;
-        BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function,
-                                               cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               static_cast<int>(K::kSharedBytes)));
-        function<<<static_cast<unsigned>(blocks), K::kThreads, K::kSharedBytes, queue.stream()>>>(
-            kernel);
-        BANYAN_CHECK_CUDA(cudaGetLastError());
-      });
+  launch_tensor_attention(args, parts, queue.multiprocessors(),
+                          [&]<class K>(const K& kernel, int64_t blocks) {
+                            launch_early(queue, run_tensor_attention<K>, kernel, blocks);
+                          });
   return parts;
 }
 

@@ -1,10 +1,10 @@
 // Products of bf16 by wgmma (kernels/cuda/tensor_gemm.h has what they compute). Features are the
 // 64 rows of an instruction and rows of x its columns, whatever their number.
 //
-// A block has one warp that fetches and warpgroups that multiply, 64 features each. They hand
-// stages of shared memory to each other: 64 columns of the features, one bulk copy for each tile,
-// and of the rows of x, which may lie anywhere. The floors are n k 2 bytes of weights and 2 M n k
-// operations.
+// A block has a warpgroup that fetches and warpgroups that multiply, 64 features each. They hand
+// stages of shared memory to each other: 64 columns of the features and of the rows of x. One
+// thread fetches them by bulk copies; rows of experts, which may lie anywhere, are gathered by all
+// threads. The floors are n k 2 bytes of weights and 2 M n k operations.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,86 +16,130 @@
 
 namespace banyan::cuda::device {
 
+// Whether rows of x are gathered: those of experts are.
+__device__ inline bool gathers(const GemmArgs& a) {
+  return a.weights.begins != nullptr;
+}
+
 // Calls body(OutputTile, first segment, its end) for what this block computes.
 template <class G, class Body>
 __device__ void for_block_tiles(const G& g, const Body& body) {
   if constexpr (G::kSplit) {
     int64_t cluster = quotient(blockIdx.x, g.segments), clusters = quotient(gridDim.x, g.segments);
     int rank = static_cast<int>(cluster_rank());
-    for_output_tiles(g.a, cluster, clusters, G::kRows, G::kFeatures,
+    for_output_tiles(Warp(), g.a, cluster, clusters, G::kRows, G::kFeatures,
                      [&](const OutputTile& tile) { body(tile, rank, rank + 1); });
   } else {
-    for_output_tiles(g.a, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
+    for_output_tiles(Warp(), g.a, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
                      [&](const OutputTile& tile) { body(tile, 0, g.segments); });
   }
 }
 
-// A thread of the warp that fetches.
+// Begins to fetch 64 columns of a tile's weights. `more` bytes of other copies fill the stage, too.
+template <class G>
+__device__ void fetch_weights(const GemmArgs& a, const OutputTile& tile, int64_t column_tile,
+                              const Ring<G>& ring, uint32_t stage, uint32_t more) {
+  const auto* matrix =
+      static_cast<const std::byte*>(a.weights.weight) + tile.matrix * a.weights.weight_stride;
+  int64_t first = tile.feature / kTile, columns = tiles_of(a.k);
+  int64_t count = least(G::kGroups, tiles_of(a.n) - first);
+  barrier_arrive_expecting(ring.full(stage), static_cast<uint32_t>(count * kTileBytes) + more);
+  for (int64_t i = 0; i < count; ++i) {
+    copy_bulk(ring.at(stage) + static_cast<uint32_t>(i * kTileBytes),
+              matrix + ((first + i) * columns + column_tile) * kTileBytes, kTileBytes,
+              ring.full(stage));
+  }
+}
+
+// The warp that fetches weights, and rows of x that follow each other: one of its threads does.
 template <class G>
 class TileFetcher {
  public:
   __device__ TileFetcher(const G& g, unsigned char* shared)
+      : g_(g), ring_{shared_address(shared)}, rounded_(rounded_rows(g.a)) {}
+
+  __device__ void run() {
+    int64_t tiles = quotient(tiles_of(g_.a.k), g_.segments);  // of a segment
+    for_block_tiles(g_, [&](const OutputTile& tile, int begin, int end) {
+      if (filled_ == 0) begin_with_weights(tile, begin * tiles, end * tiles);
+      for (int64_t c = begin * tiles; c < end * tiles; ++c) fetch(tile, c);
+    });
+  }
+
+ private:
+  __device__ static uint32_t row_bytes(const OutputTile& tile) {
+    return static_cast<uint32_t>(tile.row_count) * kTileRowBytes;
+  }
+
+  __device__ static bool copies() { return threadIdx.x % kWarp == 0; }
+
+  // Weights do not wait for the kernels before this one.
+  __device__ void begin_with_weights(const OutputTile& tile, int64_t begin, int64_t end) {
+    ahead_ = least(G::kStages, end - begin);
+    for (int64_t i = 0; i < ahead_ && copies(); ++i) {
+      fetch_weights(g_.a, tile, begin + i, ring_, static_cast<uint32_t>(i), row_bytes(tile));
+    }
+    wait_for_earlier_kernels();
+  }
+
+  __device__ void fetch(const OutputTile& tile, int64_t column_tile) {
+    if (copies()) {
+      if (filled_ >= ahead_) {
+        barrier_wait(ring_.empty(ring_.stage), ring_.parity ^ 1);
+        fetch_weights(g_.a, tile, column_tile, ring_, ring_.stage, row_bytes(tile));
+      }
+      copy_bulk(ring_.at(ring_.stage) + G::kWeightBytes,
+                rounded_.row(tile.row, tile.matrix * g_.a.weights.segment_step, column_tile),
+                row_bytes(tile), ring_.full(ring_.stage));
+    }
+    ++filled_;
+    ring_.next();
+  }
+
+  const G& g_;
+  Ring<G> ring_;
+  RoundedRows rounded_;
+  int64_t filled_ = 0;
+  int64_t ahead_ = 0;  // of the first stages, those whose weights are under way
+};
+
+// A thread of those that gather rows of x.
+template <class G>
+class TileGatherer {
+ public:
+  __device__ TileGatherer(const G& g, unsigned char* shared)
       : g_(g),
         sources_(reinterpret_cast<int*>(shared + G::kSources)),
         filler_(shared_address(shared)),
         rounded_(rounded_rows(g.a)) {}
 
   __device__ void run() {
-    int64_t tiles = quotient(tiles_of(g_.a.k), g_.segments);  // of a segment
-    for_block_tiles(g_, [&](const OutputTile& tile, int begin, int end) {
-      if (filler_.filled() == 0) begin_with_weights(tile, begin * tiles, end * tiles);
-      find_sources<G::kRows>(g_.a, tile, sources_);
-      for (int64_t c = begin * tiles; c < end * tiles; ++c) fetch(tile, c);
+    int64_t tiles = tiles_of(g_.a.k);
+    for_block_tiles(g_, [&](const OutputTile& tile, int, int) {
+      find_sources<G::kRows>(g_.a, tile, filler_.thread(), sources_);
+      for (int64_t c = 0; c < tiles; ++c) fetch(tile, c);
     });
     filler_.finish();
   }
 
  private:
-  __device__ static int lane() { return RingFiller<G>::lane(); }
-
-  // Weights do not wait for the kernel before this one, which rounds x.
-  __device__ void begin_with_weights(const OutputTile& tile, int64_t begin, int64_t end) {
-    ahead_ = least(G::kStages, end - begin);
-    for (int64_t i = 0; i < ahead_; ++i) {
-      if (lane() == 0) fetch_weights(tile, begin + i, static_cast<uint32_t>(i));
-    }
-    wait_for_earlier_kernels();
-  }
-
   __device__ void fetch(const OutputTile& tile, int64_t column_tile) {
     filler_.wait_empty();
-    if (lane() == 0 && filler_.filled() >= ahead_) {
-      fetch_weights(tile, column_tile, filler_.ring().stage);
-    }
-    fetch_rows(tile, column_tile);
+    uint32_t stage = filler_.ring().stage;
+    if (filler_.thread() == 0) fetch_weights(g_.a, tile, column_tile, filler_.ring(), stage, 0);
+    gather(filler_.ring().at(stage) + G::kWeightBytes,
+           rounded_.row(0, tile.matrix * g_.a.weights.segment_step, column_tile));
     filler_.filled_stage();
   }
 
-  __device__ void fetch_weights(const OutputTile& tile, int64_t column_tile, uint32_t stage) {
-    const GemmArgs& a = g_.a;
-    const Ring<G>& ring = filler_.ring();
-    const auto* matrix =
-        static_cast<const std::byte*>(a.weights.weight) + tile.matrix * a.weights.weight_stride;
-    int64_t first = tile.feature / kTile, columns = tiles_of(a.k);
-    int64_t count = least(G::kGroups, tiles_of(a.n) - first);
-    barrier_arrive_expecting(ring.full(stage), static_cast<uint32_t>(count * kTileBytes));
-    for (int64_t i = 0; i < count; ++i) {
-      copy_bulk(ring.at(stage) + static_cast<uint32_t>(i * kTileBytes),
-                matrix + ((first + i) * columns + column_tile) * kTileBytes, kTileBytes,
-                ring.full(stage));
-    }
-  }
-
-  __device__ void fetch_rows(const OutputTile& tile, int64_t column_tile) {
-    int chunk = lane() % 8;
-    uint32_t to = filler_.ring().at(filler_.ring().stage) + G::kWeightBytes;
-    const BFloat16* x =
-        rounded_.row(0, tile.matrix * g_.a.weights.segment_step) + column_tile * kTile + chunk * 8;
-    int64_t stride = rounded_.segments * rounded_.columns;
-#pragma unroll 8
-    for (int r = lane() / 8; r < G::kRows; r += kWarp / 8) {
-      copy_16(to + swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(chunk) * 16),
-              x + sources_[r] * stride);
+  __device__ void gather(uint32_t to, const std::byte* rows) {
+    auto chunk = static_cast<uint32_t>(filler_.thread() % 8);
+#pragma unroll 4
+    for (int r = filler_.thread() / 8; r < G::kRows; r += kWarpgroup / 8) {
+      int source = sources_[r];
+      copy_16(to + swizzled(static_cast<uint32_t>(r), chunk * 16),
+              rows + int64_t{source} * kTileRowBytes +
+                  swizzled_chunk(static_cast<uint32_t>(source), chunk));
     }
   }
 
@@ -103,7 +147,6 @@ class TileFetcher {
   int* sources_;
   RingFiller<G> filler_;
   RoundedRows rounded_;
-  int64_t ahead_ = 0;  // of the first stages, those whose weights are under way
 };
 
 // A warpgroup that multiplies its 64 features of every tile.
@@ -113,7 +156,10 @@ class TileMultiplier {
   static constexpr int kValues = G::kRows / 2;  // of a thread
 
   __device__ TileMultiplier(const G& g, unsigned char* shared)
-      : g_(g), sums_(reinterpret_cast<float*>(shared + G::kSums)), ring_{shared_address(shared)} {}
+      : g_(g),
+        sums_(reinterpret_cast<float*>(shared)),
+        ring_{shared_address(shared)},
+        gathers_(gathers(g.a)) {}
 
   __device__ void run() {
     for_block_tiles(g_, [&](const OutputTile& tile, int begin, int end) {
@@ -138,6 +184,7 @@ class TileMultiplier {
     int64_t tiles = quotient(tiles_of(g_.a.k), g_.segments);
     for (int64_t c = 0; c < tiles; ++c) {
       ring_.wait_full();
+      if (gathers_) fence_shared();
       uint64_t weights = tile_descriptor(ring_.at(ring_.stage) + group() * kTileBytes);
       uint64_t rows = tile_descriptor(ring_.at(ring_.stage) + G::kWeightBytes);
       wgmma_fence();
@@ -167,47 +214,78 @@ class TileMultiplier {
 
   // Each block of the cluster adds up the segments of its part of the features.
   __device__ void store_split(const OutputTile& tile, const float (&sums)[kValues]) {
+    sync_multipliers();  // all of them have read the stages
+    int own = static_cast<int>(group() * kTile);
 #pragma unroll
     for (int i = 0; i < kValues; ++i) {
-      sums_[accumulator_column(i) * G::kFeatures + accumulator_row(i)] = sums[i];
+      sums_[accumulator_column(i) * G::kSumsStride + own + accumulator_row(i)] = sums[i];
     }
     cluster_barrier();
-    int features = G::kFeatures / g_.segments;
-    int first = static_cast<int>(cluster_rank()) * features;
-    for (int i = static_cast<int>(threadIdx.x); i < G::kRows * features; i += 128) {
-      int row = i / features, feature = first + i % features;
-      uint32_t at = shared_address(sums_ + row * G::kFeatures + feature);
-      float sum = 0;
-      for (int s = 0; s < g_.segments; ++s) {
-        sum = __fadd_rn(sum, load_from_block(at, static_cast<uint32_t>(s)));
+    int fours = G::kFeatures / g_.segments / 4;  // of features
+    int first = static_cast<int>(cluster_rank()) * fours * 4;
+    int count = static_cast<int>(tile.row_count) * fours;
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += G::kMultipliers) {
+      int row = i / fours, feature = first + i % fours * 4;
+      uint32_t at = shared_address(sums_ + row * G::kSumsStride + feature);
+      float4 sum = {};
+#pragma unroll
+      for (int s = 0; s < kSegmentsMax; ++s) {
+        if (s < g_.segments) add(sum, load_4_from_block(at, static_cast<uint32_t>(s)));
       }
-      put_output(g_.a, tile, row, feature, sum);
+      put_output(g_.a, tile, row, feature, sum.x);
+      put_output(g_.a, tile, row, feature + 1, sum.y);
+      put_output(g_.a, tile, row, feature + 2, sum.z);
+      put_output(g_.a, tile, row, feature + 3, sum.w);
     }
     cluster_barrier();
   }
 
+  __device__ static void add(float4& sum, const float4& other) {
+    sum = {__fadd_rn(sum.x, other.x), __fadd_rn(sum.y, other.y), __fadd_rn(sum.z, other.z),
+           __fadd_rn(sum.w, other.w)};
+  }
+  __device__ static void sync_multipliers() {
+    asm volatile("bar.sync 1, %0;" ::"n"(G::kMultipliers) : "memory");
+  }
   __device__ static uint32_t group() { return threadIdx.x / 128; }
 
   const G& g_;
   float* sums_;
   Ring<G> ring_;
+  bool gathers_;
 };
 
 template <class G>
-__global__ __launch_bounds__(G::kThreads) void run_tensor_gemm(const __grid_constant__ G g) {
+__device__ void fetch_tiles(const G& g, unsigned char* shared) {
+  if (!G::kSplit && gathers(g.a)) {
+    if constexpr (!G::kSplit) TileGatherer<G>(g, shared).run();
+  } else if (threadIdx.x < G::kMultipliers + kWarp) {
+    TileFetcher<G>(g, shared).run();
+  }
+  if constexpr (G::kSplit) {  // these threads are of the cluster, too
+    __syncwarp();
+    for_block_tiles(g, [](const OutputTile&, int, int) {
+      cluster_barrier();
+      cluster_barrier();
+    });
+  }
+}
+
+template <class G>
+__global__ __maxnreg__(G::kRegisters) void run_tensor_gemm(const __grid_constant__ G g) {
   extern __shared__ __align__(1024) unsigned char bytes[];
+  let_next_kernel_begin();
   // A stage's weights arrive by themselves.
-  if (threadIdx.x == 0) init_ring<G>(shared_address(bytes), 1, G::kGroups);
+  if (threadIdx.x == 0) {
+    init_ring<G>(shared_address(bytes), gathers(g.a) ? kWarpgroup + 1 : 1, G::kGroups);
+  }
   __syncthreads();
+  if (gathers(g.a)) wait_for_earlier_kernels();  // which write where experts begin
   if (threadIdx.x >= G::kMultipliers) {
-    TileFetcher<G>(g, bytes).run();
-    if constexpr (G::kSplit) {  // the warp is of the cluster, too
-      for_block_tiles(g, [](const OutputTile&, int, int) {
-        cluster_barrier();
-        cluster_barrier();
-      });
-    }
+    if constexpr (G::kExchanges) release_registers<G::kFetchRegisters>();
+    fetch_tiles(g, bytes);
   } else {
+    if constexpr (G::kExchanges) take_registers<G::kMultiplyRegisters>();
     TileMultiplier<G>(g, bytes).run();
   }
   wait_for_earlier_kernels();  // also where there was nothing to do: the next kernel asks only this
@@ -216,7 +294,7 @@ __global__ __launch_bounds__(G::kThreads) void run_tensor_gemm(const __grid_cons
 inline void multiply_tiles(const GemmArgs& args) {
   Queue& queue = queue_of(args.launch.queue);
   launch_tensor_gemm(args, queue.multiprocessors(), [&]<class G>(const G& kernel, int64_t blocks) {
-    launch_after_rounding(queue, run_tensor_gemm<G>, kernel, blocks, kernel.cluster());
+    launch_early(queue, run_tensor_gemm<G>, kernel, blocks, kernel.cluster());
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/cuda/tensor_gemm.h"
 
@@ -27,7 +28,7 @@ std::vector<uint16_t> tiled_row(const std::byte* weight, int64_t j, int64_t k) {
 
 // A row of codes of fp8, which bf16 holds exactly.
 std::vector<uint16_t> fp8_row(const Packed<Format::kFp8>& weight, int64_t j) {
-  std::vector<uint16_t> row(static_cast<size_t>(RoundedRows::columns_of(weight.k)));
+  std::vector<uint16_t> row(static_cast<size_t>(RoundedRows::column_tiles_of(weight.k) * kTile));
   for (int64_t c = 0; c < weight.k; ++c) {
     row[static_cast<size_t>(c)] = from_float<BFloat16>(weight.at(j, c, 0)).bits;
   }
@@ -69,10 +70,14 @@ float fp8_product(const WgmmaOperand& x, const WgmmaOperand& w, const Packed<For
 // The rows of x that matrix i multiplies, in the order of its rows of y.
 std::vector<WgmmaOperand> operands(const GemmArgs& a, int64_t i, int64_t begin, int64_t end) {
   RoundedRows rounded = rounded_rows(a);
+  std::vector<uint16_t> x(static_cast<size_t>(rounded.column_tiles * kTile));
   std::vector<WgmmaOperand> rows(static_cast<size_t>(end - begin));
   for (int64_t r = begin; r < end; ++r) {
-    const BFloat16* x = rounded.row(source_row(a, r), i * a.weights.segment_step);
-    rows[static_cast<size_t>(r - begin)].assign(&x->bits, rounded.columns);
+    for (int64_t c = 0; c < std::ssize(x); c += 8) {
+      std::memcpy(&x[static_cast<size_t>(c)],
+                  rounded.chunk(source_row(a, r), i * a.weights.segment_step, c), 16);
+    }
+    rows[static_cast<size_t>(r - begin)].assign(x.data(), std::ssize(x));
   }
   return rows;
 }
