@@ -69,10 +69,10 @@ GatedDelta::GatedDelta(Builder b, const GatedDeltaConfig& c)
 
 Tensor GatedDelta::operator()(Step& s, Tensor x) const {
   int64_t keys = shape_.key_width(), values = shape_.value_width();
-  Tensor qkvz = qkvz_(s, x);  // [T, 2 keys + 2 values]
+  // Products of the same x follow each other: some kernels prepare it once.
+  Tensor qkvz = qkvz_(s, x), logits = beta_decay_(s, x);  // [T, 2 keys + 2 values] and gates
   Tensor qkv = conv_(s, qkvz.columns(0, 2 * keys + values));
   Tensor qk = unit_(s, qkv.columns(0, 2 * keys));
-  Tensor logits = beta_decay_(s, x);
   DeltaGates gates = delta_gates(s, logits.columns(shape_.heads, shape_.heads),
                                  logits.columns(0, shape_.heads), log_rate_, decay_bias_, 0);
   Tensor out = delta_attention(s, qk.columns(0, keys), qk.columns(keys, keys),

@@ -64,17 +64,18 @@ KdaAttention::KdaAttention(Builder b, const KdaConfig& c)
 
 Tensor KdaAttention::operator()(Step& s, Tensor x) const {
   int64_t width = shape_.heads * shape_.key_dim;
-  Tensor qkv = conv_(s, qkv_(s, x));  // [T, 3 width]
+  // Products of the same x follow each other: some kernels prepare it once.
+  Tensor projected = qkv_(s, x), gates = gates_(s, x), beta = beta_(s, x);
+  Tensor qkv = conv_(s, projected);  // [T, 3 width]
   Tensor qk = unit_(s, qkv.columns(0, 2 * width));
 
-  Tensor gates = gates_(s, x);
   int64_t half = gates.dim(1) / 2;
   Tensor decay = gates.columns(0, half), gate = gates.columns(half, half);
   if (decay_) {
     decay = (*decay_)(s, decay);
     gate = (*gate_)(s, gate);
   }
-  DeltaGates delta = delta_gates(s, decay, beta_(s, x), log_rate_, decay_bias_, lower_bound_);
+  DeltaGates delta = delta_gates(s, decay, beta, log_rate_, decay_bias_, lower_bound_);
   Tensor out = delta_attention(s, qk.columns(0, width), qk.columns(width, width),
                                qkv.columns(2 * width, width), delta, state_, shape_);
   return output_(s, gate_mul(s, GateFunction::kSigmoid, gate, output_norm_(s, out)));

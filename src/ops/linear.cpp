@@ -36,8 +36,7 @@ void multiply_group(Step& s, Tensor x, const PackedMatrix& weights, const GroupL
   CHECK(layout.segments == 1 || layout.segments == weights.count, "{} segments, {} matrices",
         layout.segments, weights.count);
   const GemmKernel& kernel = s.kernels.*weights.format->kernel;
-  size_t mark = s.arena.mark();
-  void* workspace = s.arena.allocate(
+  void* workspace = s.arena.last(
       kernel.workspace_bytes(x.dim(0), layout.segments, weights.columns, weights.group));
   kernel.run({.launch = s.launch,
               .x = x.f32(),
@@ -60,7 +59,6 @@ void multiply_group(Step& s, Tensor x, const PackedMatrix& weights, const GroupL
               .k = weights.columns,
               .group = weights.group,
               .workspace = workspace});
-  s.arena.rewind(mark);
 }
 
 Tensor linear(Step& s, Tensor x, const PackedMatrix& weight, Tensor bias) {

@@ -24,6 +24,11 @@ class Arena {
   // Returns `bytes` uninitialised bytes, aligned to kAlignment. Aborts when the arena is full.
   void* allocate(size_t bytes);
 
+  // The last `bytes` of the arena, for one piece of work: the same for the same bytes, wherever
+  // allocate() has got to, so that work which follows finds what it left there. Aborts when they
+  // are allocated.
+  void* last(size_t bytes);
+
   template <class T>
   T* allocate_array(int64_t count) {
     return static_cast<T*>(allocate(static_cast<size_t>(count) * sizeof(T)));

@@ -26,6 +26,20 @@ TEST(Arena, RewindGivesTheSameBytesAgain) {
   EXPECT_EQ(arena.high_water_bytes(), 64u + 512u);
 }
 
+TEST(Arena, LastBytesStayWhereTheyAre) {
+  Arena arena(1024), measuring;
+  auto* begin = static_cast<std::byte*>(arena.allocate(64));
+  auto* last = static_cast<std::byte*>(arena.last(200));
+  EXPECT_EQ(last - begin, 1024 - 256);
+  arena.allocate(640);
+  EXPECT_EQ(arena.last(256), last);
+  EXPECT_EQ(arena.high_water_bytes(), 64u + 640u + 256u);
+  measuring.allocate(100);
+  EXPECT_NE(measuring.last(300), nullptr);
+  EXPECT_EQ(measuring.high_water_bytes(), 128u + 320u);
+  EXPECT_EQ(measuring.mark(), 128u);
+}
+
 TEST(Arena, MeasuresWithoutMemory) {
   Arena measuring;
   EXPECT_NE(measuring.allocate(100), nullptr);
@@ -41,6 +55,7 @@ TEST(ArenaDeathTest, AbortsWhenItIsTooSmall) {
   Arena arena(128);
   arena.allocate(128);
   EXPECT_DEATH(arena.allocate(1), "step arena: 192 of 128 bytes");
+  EXPECT_DEATH(arena.last(1), "step arena: 192 of 128 bytes");
 }
 
 }  // namespace
