@@ -7,7 +7,12 @@
 #include <tuple>
 
 #include "differential/gemm_case.h"
+#include "kernels/cuda/emulated/device.h"
+#include "kernels/cuda/emulated/emulated.h"
+#include "kernels/cuda/rowwise.h"
+#include "kernels/cuda/tensor_gemm.h"
 #include "kernels/cuda/wgmma_arithmetic.h"
+#include "ptx/interpreted.h"
 
 namespace banyan::test::cuda_test {
 namespace {
@@ -71,6 +76,65 @@ float bf16_product(const float* x, const float* w, int64_t k, int segments) {
     total = segments == 1 ? sum : total + sum;
   }
   return total;
+}
+
+template <class Kernel>
+void launch_on_cuda(const Kernel& kernel) {
+  if (&cuda_table() == &cuda::emulated::table()) {
+    cuda::emulated::Device::launch(nullptr, kernel);
+  } else {
+    ptx::launch_interpreted(kernel);
+  }
+}
+
+TEST(Cuda, TheKernelThatComputesRowsRoundsThem) {
+  constexpr int64_t kRows = 11, kDim = 640;
+  Random random(15);
+  auto matrix = [&] { return random.normals(kRows * kDim); };
+  std::vector<float> x = matrix(), gate = matrix(), weight = random.normals(kDim), y(x.size());
+  std::vector<std::byte> workspace(cuda::RoundedRows::bytes(kRows, 1, kDim) + 64);
+  GemmArgs product = {.x = y.data(), .x_stride = kDim, .x_rows = kRows, .k = kDim};
+  product.workspace = workspace.data() + 64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64;
+  auto expect_rounded = [&](auto kernel) {
+    ASSERT_TRUE(kernel.may_round(product));
+    kernel.rounded = cuda::rounded_rows(product);
+    launch_on_cuda(kernel);
+    for (int64_t i = 0; i < kRows * kDim; ++i) {
+      BFloat16 rounded;
+      std::memcpy(&rounded, kernel.rounded.chunk(i / kDim, 0, i % kDim) + i % 8 * sizeof(rounded),
+                  sizeof(rounded));
+      ASSERT_EQ(rounded.bits, from_float<BFloat16>(y[static_cast<size_t>(i)]).bits) << i;
+    }
+  };
+  RmsNormArgs norm = {.x = x.data(),
+                      .x_row_stride = kDim,
+                      .weight = weight.data(),
+                      .y = y.data(),
+                      .y_row_stride = kDim,
+                      .rows = kRows,
+                      .groups = 1,
+                      .dim = kDim,
+                      .eps = 1e-6f};
+  expect_rounded(cuda::RmsNorm{norm});
+  expect_rounded(cuda::SiluMul{{.gate = gate.data(),
+                                .up = x.data(),
+                                .x_row_stride = kDim,
+                                .y = y.data(),
+                                .rows = kRows,
+                                .dim = kDim}});
+  expect_rounded(cuda::GateMul{{.gate = gate.data(),
+                                .x = x.data(),
+                                .gate_row_stride = kDim,
+                                .x_row_stride = kDim,
+                                .y = y.data(),
+                                .rows = kRows,
+                                .dim = kDim}});
+  // Rows that a block may still read are not overwritten, and other rows are not x.
+  product.workspace = x.data() + kDim;
+  EXPECT_FALSE(cuda::RmsNorm{norm}.may_round(product));
+  product.workspace = workspace.data();
+  product.x_rows = kRows - 1;
+  EXPECT_FALSE(cuda::RmsNorm{norm}.may_round(product));
 }
 
 TEST(Cuda, ProductsOfBf16HaveTheBitsOfTensorCores) {

@@ -237,6 +237,14 @@ struct Device {
 
 }  // namespace
 
+template <class Kernel>
+void launch_interpreted(const Kernel& kernel) {
+  Device::launch(nullptr, kernel);
+}
+template void launch_interpreted(const cuda::RmsNorm&);
+template void launch_interpreted(const cuda::SiluMul&);
+template void launch_interpreted(const cuda::GateMul&);
+
 const KernelTable& interpreted_table() {
   static const KernelTable kTable = cuda::kernel_table<Device>("interpreted cuda", kHostDevice);
   return kTable;

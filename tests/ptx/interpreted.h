@@ -20,6 +20,10 @@ const Module* cuda_module();
 // Runs on cuda_module(), which must be there. A launch that is wrong throws Error.
 const KernelTable& interpreted_table();
 
+// Launches a kernel as no slot of the table does: RmsNorm, SiluMul or GateMul of kernels/cuda.
+template <class Kernel>
+void launch_interpreted(const Kernel& kernel);
+
 // How often each entry was launched, by its name in C++ without its namespace. Those that never
 // were are there, too.
 std::map<std::string, int> launches_by_entry();

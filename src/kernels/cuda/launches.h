@@ -55,6 +55,12 @@ class LaunchList {
     copy_without_padding(bytes_.data() + at, kernel);
     launches_.push_back({issue, at, sizeof(Kernel)});
   }
+  // The kernel of the last launch, if that is one of `issue`.
+  template <class Kernel>
+  Kernel* last(Issue issue) {
+    if (launches_.empty() || launches_.back().issue != issue) return nullptr;
+    return reinterpret_cast<Kernel*>(bytes_.data() + launches_.back().at);
+  }
   size_t size() const { return launches_.size(); }
   bool empty() const { return launches_.empty(); }
   void clear() {

@@ -5,6 +5,7 @@
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/fours.h"
 #include "kernels/cuda/math.h"
+#include "kernels/cuda/rounded_rows.h"
 #include "kernels/kernel_table.h"
 
 namespace banyan::cuda {
@@ -15,6 +16,16 @@ struct RmsNorm {
   static constexpr int64_t kWarpColumns = 512;  // at most, for which a team is a warp
 
   RmsNormArgs a;
+  RoundedRows rounded = {};  // y rounded, if there is a workspace
+
+  bool may_round(const GemmArgs& g) const {
+    return fours() && a.groups == 1 &&
+           cuda::may_round(g, a.y, a.rows, a.dim, a.y_row_stride, a.x, a.x_row_stride);
+  }
+  BANYAN_HOST_DEVICE bool fours() const {
+    return in_fours(a.dim, a.x_row_stride, a.weight_group_stride, a.y_row_stride, a.x, a.weight,
+                    a.y);
+  }
   BANYAN_HOST_DEVICE int64_t items() const { return a.rows * a.groups; }
   Shape shape() const {
     return {.blocks = a.dim <= kWarpColumns ? blocks_for(items() * kWarp) : items()};
@@ -22,8 +33,7 @@ struct RmsNorm {
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    if (in_fours(a.dim, a.x_row_stride, a.weight_group_stride, a.y_row_stride, a.x, a.weight,
-                 a.y)) {
+    if (fours()) {
       a.dim <= kWarpColumns ? run<4, kWarp>(block) : run<4, Block::kThreads>(block);
     } else {
       a.dim <= kWarpColumns ? run<1, kWarp>(block) : run<1, Block::kThreads>(block);
@@ -83,7 +93,9 @@ struct RmsNorm {
       for (int u = 0; u < kFours; ++u) {
         BANYAN_UNROLL
         for (int i = 0; i < 4; ++i) x[u].at[i] = x[u].at[i] * factor * weight[u].at[i];
-        store_four<N>(group.y, first + 4 * Team * u, a.dim, x[u]);
+        int64_t c = first + 4 * Team * u;
+        store_four<N>(group.y, c, a.dim, x[u]);
+        if (rounded.workspace != nullptr && c < a.dim) rounded.store(item, c, x[u]);
       }
     }
   }
@@ -208,6 +220,14 @@ BANYAN_HOST_DEVICE constexpr float clamped(float x, float limit) {
 
 struct SiluMul {
   SiluMulArgs a;
+  RoundedRows rounded = {};  // y rounded, if there is a workspace
+
+  bool may_round(const GemmArgs& g) const {
+    auto may = [&](const float* from) {
+      return cuda::may_round(g, a.y, a.rows, a.dim, a.dim, from, a.x_row_stride);
+    };
+    return fours() && may(a.gate) && may(a.up);
+  }
   BANYAN_HOST_DEVICE bool fours() const {
     return in_fours(a.dim, a.x_row_stride, a.gate, a.up, a.y);
   }
@@ -234,6 +254,9 @@ struct SiluMul {
       BANYAN_UNROLL
       for (int i = 0; i < N; ++i) y.at[i] = glu(y.at[i], up.at[i]);
       store(a.y + r * a.dim + c, y);
+      if constexpr (N == 4) {
+        if (rounded.workspace != nullptr) rounded.store(r, c, y);
+      }
     });
   }
 };
@@ -267,6 +290,14 @@ struct Scale {
 
 struct GateMul {
   GateMulArgs a;
+  RoundedRows rounded = {};  // y rounded, if there is a workspace
+
+  bool may_round(const GemmArgs& g) const {
+    auto may = [&](const float* from, int64_t stride) {
+      return cuda::may_round(g, a.y, a.rows, a.dim, a.dim, from, stride);
+    };
+    return fours() && may(a.x, a.x_row_stride) && may(a.gate, a.gate_row_stride);
+  }
   BANYAN_HOST_DEVICE bool fours() const { return in_fours(a.dim, a.x_row_stride, a.x, a.y); }
   Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
 
@@ -287,6 +318,9 @@ struct GateMul {
         y.at[i] = gated(gate[quotient(c + i, a.gate_columns)], y.at[i]);
       }
       store(a.y + r * a.dim + c, y);
+      if constexpr (N == 4) {
+        if (rounded.workspace != nullptr) rounded.store(r, c, y);
+      }
     });
   }
 };

@@ -11,6 +11,7 @@
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/fours.h"
 #include "kernels/cuda/math.h"
+#include "kernels/cuda/rounded_rows.h"
 #include "kernels/cuda/weights.h"
 #include "kernels/gemm.h"
 
@@ -28,30 +29,6 @@ BANYAN_HOST_DEVICE constexpr int gemm_segments(int64_t count, int64_t n, int64_t
   }
   return segments;
 }
-
-// x in bf16 as it is to lie in shared memory (shared_layout.h): [segments, column tiles, x_rows] of
-// 128 bytes, each swizzled by its row. Columns are filled up with zeros to whole chunks. So one
-// bulk copy fetches a column tile of rows from a multiple of eight on.
-struct RoundedRows {
-  void* workspace;
-  int64_t rows, column_tiles;
-
-  BANYAN_HOST_DEVICE static constexpr int64_t column_tiles_of(int64_t k) {
-    return (k + kChunkColumns - 1) / kChunkColumns * (kChunkColumns / kTile);
-  }
-  BANYAN_HOST_DEVICE static constexpr size_t bytes(int64_t rows, int64_t segments, int64_t k) {
-    return static_cast<size_t>(rows * segments * column_tiles_of(k)) * kTileRowBytes;
-  }
-  BANYAN_HOST_DEVICE std::byte* row(int64_t row, int64_t segment, int64_t column_tile) const {
-    return static_cast<std::byte*>(workspace) +
-           ((segment * column_tiles + column_tile) * rows + row) * kTileRowBytes;
-  }
-  // Eight columns, the first of them a multiple of eight.
-  BANYAN_HOST_DEVICE std::byte* chunk(int64_t row_, int64_t segment, int64_t column) const {
-    auto chunk = static_cast<uint32_t>(column % kTile) / 8;
-    return row(row_, segment, column / kTile) + swizzled_chunk(static_cast<uint32_t>(row_), chunk);
-  }
-};
 
 BANYAN_HOST_DEVICE inline RoundedRows rounded_rows(const GemmArgs& a) {
   return {a.workspace, a.x_rows, RoundedRows::column_tiles_of(a.k)};
@@ -73,14 +50,16 @@ BANYAN_HOST_DEVICE inline int64_t source_row(const GemmArgs& a, int64_t row) {
 struct Operand {
   const void* rounding = nullptr;  // which kernel
   const float* x = nullptr;
-  const int32_t *x_index = nullptr, *begins = nullptr;
+  const int32_t* begins =
+      nullptr;  // where rows end: of sorted ones, not of those that are gathered
   int64_t x_stride = 0, x_rows = 0, segments = 0, segment_stride = 0, k = 0, group = 0;
   const void* workspace = nullptr;
   bool operator==(const Operand&) const = default;
 };
 inline Operand operand_of(const void* rounding, const GemmArgs& a) {
-  return {rounding,         a.x, a.x_index, a.weights.begins, a.x_stride, a.x_rows, a.segments,
-          a.segment_stride, a.k, a.group,   a.workspace};
+  const int32_t* begins = a.x_index == nullptr ? a.weights.begins : nullptr;
+  return {rounding,         a.x, begins,  a.x_stride, a.x_rows, a.segments,
+          a.segment_stride, a.k, a.group, a.workspace};
 }
 
 // A thread rounds eight columns.

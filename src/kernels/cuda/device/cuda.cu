@@ -25,13 +25,17 @@ struct Device {
   template <class Kernel>
   static void launch(void* queue, const Kernel& kernel) {
     static constexpr char kName = 0;  // whose address is the kernel's own
-    LaunchList::Issue issue_it = [](void* to, const void* what) {
-      issue(queue_of(to), *static_cast<const Kernel*>(what));
-    };
-    if constexpr (std::is_same_v<Kernel, RoundRows> || std::is_same_v<Kernel, QuantiseRows>) {
-      queue_of(queue).add_rounding(operand_of(&kName, kernel.a), kernel, issue_it);
+    Queue& to = queue_of(queue);
+    if constexpr (std::is_same_v<Kernel, RoundRows>) {
+      to.add_rounding(operand_of(&kName, kernel.a), kernel, issue_any<Kernel>,
+                      [&](LaunchList& launches) {
+                        return round_in_last<RmsNorm, SiluMul, GateMul>(launches, kernel.a);
+                      });
+    } else if constexpr (std::is_same_v<Kernel, QuantiseRows>) {
+      to.add_rounding(operand_of(&kName, kernel.a), kernel, issue_any<Kernel>,
+                      [](LaunchList&) { return false; });
     } else {
-      queue_of(queue).add(kernel, issue_it);
+      to.add(kernel, issue_any<Kernel>);
     }
   }
   static void multiply_tiles(const GemmArgs& args) {
@@ -55,6 +59,22 @@ struct Device {
   static std::byte* scratch(void* queue, size_t /*bytes*/) { return queue_of(queue).scratch(); }
 
  private:
+  template <class Kernel>
+  static void issue_any(void* to, const void* what) {
+    issue(queue_of(to), *static_cast<const Kernel*>(what));
+  }
+
+  // Lets the last kernel round what it writes for a product, if it is one of these and may.
+  template <class... Kernels>
+  static bool round_in_last(LaunchList& launches, const GemmArgs& product) {
+    auto round = [&]<class Kernel>(Kernel* last) {
+      if (last == nullptr || !last->may_round(product)) return false;
+      last->rounded = rounded_rows(product);
+      return true;
+    };
+    return (round(launches.last<Kernels>(issue_any<Kernels>)) || ...);
+  }
+
   template <class Kernel>
   static void issue(Queue& queue, const Kernel& kernel) {
     Shape shape = kernel.shape();

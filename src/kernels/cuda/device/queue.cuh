@@ -96,11 +96,13 @@ class Queue {
     operand_ = {};
     launches_.add(kernel, issue);
   }
-  // A kernel that writes the operand of a product, unless it is there already.
-  template <class Kernel>
-  void add_rounding(const Operand& operand, const Kernel& kernel, LaunchList::Issue issue) {
+  // A kernel that writes the operand of a product, unless it is there already, or the last kernel
+  // can write it: last_writes(launches) lets it.
+  template <class Kernel, class LastWrites>
+  void add_rounding(const Operand& operand, const Kernel& kernel, LaunchList::Issue issue,
+                    const LastWrites& last_writes) {
     if (operand == operand_) return;
-    launches_.add(kernel, issue);
+    if (!last_writes(launches_)) launches_.add(kernel, issue);
     operand_ = operand;
   }
   // A product, which leaves its operand as it is.

@@ -1,0 +1,55 @@
+// Rows of x in bf16, which products read. The kernel that computes x rounds it, too, where it can.
+#pragma once
+
+#include "kernels/cuda/fours.h"
+#include "kernels/cuda/weights.h"
+#include "kernels/gemm.h"
+
+namespace banyan::cuda {
+
+// x in bf16 as it is to lie in shared memory (shared_layout.h): [segments, column tiles, x_rows] of
+// 128 bytes, each swizzled by its row. Columns are filled up with zeros to whole chunks. So one
+// bulk copy fetches a column tile of rows from a multiple of eight on.
+struct RoundedRows {
+  void* workspace;
+  int64_t rows, column_tiles;
+
+  BANYAN_HOST_DEVICE static constexpr int64_t column_tiles_of(int64_t k) {
+    return (k + kChunkColumns - 1) / kChunkColumns * (kChunkColumns / kTile);
+  }
+  BANYAN_HOST_DEVICE static constexpr size_t bytes(int64_t rows, int64_t segments, int64_t k) {
+    return static_cast<size_t>(rows * segments * column_tiles_of(k)) * kTileRowBytes;
+  }
+  BANYAN_HOST_DEVICE std::byte* row(int64_t row, int64_t segment, int64_t column_tile) const {
+    return static_cast<std::byte*>(workspace) +
+           ((segment * column_tiles + column_tile) * rows + row) * kTileRowBytes;
+  }
+  // Eight columns, the first of them a multiple of eight.
+  BANYAN_HOST_DEVICE std::byte* chunk(int64_t row_, int64_t segment, int64_t column) const {
+    auto chunk = static_cast<uint32_t>(column % kTile) / 8;
+    return row(row_, segment, column / kTile) + swizzled_chunk(static_cast<uint32_t>(row_), chunk);
+  }
+  // Four columns of the only segment, the first of them a multiple of four.
+  BANYAN_DEVICE void store(int64_t row_, int64_t column, const Four& x) const {
+    struct alignas(8) Pairs {
+      BFloat16 values[4];
+    } rounded;
+    BANYAN_UNROLL
+    for (int i = 0; i < 4; ++i) rounded.values[i] = from_float<BFloat16>(x.at[i]);
+    *reinterpret_cast<Pairs*>(chunk(row_, 0, column) + column % 8 * sizeof(BFloat16)) = rounded;
+  }
+};
+
+// Whether a kernel that makes y [rows, dim] of the rows at `from` may round x of a product: that is
+// y, whole chunks of it, and rounding overwrites nothing that another block still reads.
+inline bool may_round(const GemmArgs& g, const float* y, int64_t rows, int64_t dim, int64_t stride,
+                      const float* from, int64_t from_stride) {
+  bool is_x = g.x == y && g.x_rows == rows && g.k == dim && g.x_stride == stride;
+  if (!is_x || g.segments != 1 || dim % kChunkColumns != 0) return false;
+  const auto* begin = static_cast<const std::byte*>(g.workspace);
+  const auto* read = reinterpret_cast<const std::byte*>(from);
+  return read >= begin + RoundedRows::bytes(rows, 1, dim) ||
+         read + static_cast<size_t>(rows * from_stride) * sizeof(float) <= begin;
+}
+
+}  // namespace banyan::cuda
