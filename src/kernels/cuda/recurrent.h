@@ -158,11 +158,17 @@ struct StateSpaceGates {
   }
 };
 
-// A thread runs one channel of one span, and keeps what it needs of the state while it writes over
-// it: each input moves from a later row of the state to an earlier one. The log's row is the input.
+// A thread runs one channel of some rows of a span. The one that has the first rows, which alone
+// read the state and the log, then keeps what it needs of the state while it writes over it: each
+// input moves from a later row of the state to an earlier one. The log's row is the input.
 struct ShortConv {
+  static constexpr int64_t kRows = 16, kPieces = 16;  // of a thread; of a span at once
+
   ShortConvArgs a;
-  Shape shape() const { return {.blocks = a.spans.count * (a.channels / kBlockThreads + 1)}; }
+  BANYAN_HOST_DEVICE int64_t blocks_across() const {
+    return (a.channels + kBlockThreads - 1) / kBlockThreads;
+  }
+  Shape shape() const { return {.blocks = a.spans.count * blocks_across() * kPieces}; }
 
   // One channel of a span.
   struct Channel {
@@ -189,32 +195,56 @@ struct ShortConv {
     }
   }
 
-  BANYAN_DEVICE void run(int64_t s, int64_t c) const {
-    Channel of{a.spans.spans[s], {a.spans, s, a.channels}, state_in(a.spans.slots[s]), c};
+  // Rows [first, end) of a channel.
+  BANYAN_DEVICE void run(const Channel& of, int64_t first, int64_t end) const {
+    for (int64_t i = first; i < end; ++i) {
+      float sum = a.bias != nullptr ? a.bias[of.c] : 0;
+      for (int64_t j = 0; j < a.taps; ++j) {
+        sum += a.weight[j * a.channels + of.c] * input(of, i - (a.taps - 1) + j);
+      }
+      a.y[(of.span.row_begin + i) * a.channels + of.c] = a.silu ? sum / (1.0f + exp(-sum)) : sum;
+    }
+  }
+
+  BANYAN_DEVICE void clear(const Channel& of) const {
+    for (int64_t j = 0; j < a.taps - 1 && of.span.first_position == 0; ++j) {
+      of.state[j * a.channels + of.c] = 0;
+    }
+  }
+  // Captures, the state and the log after the span.
+  BANYAN_DEVICE void keep(const Channel& of, int64_t s) const {
     const DraftRows& rows = of.log.rows;
     int64_t known = of.span.row_count - rows.count;
-    for (int64_t j = 0; j < a.taps - 1 && of.span.first_position == 0; ++j) {
-      of.state[j * a.channels + c] = 0;
-    }
-    for (int64_t i = 0; i < of.span.row_count; ++i) {
-      float sum = a.bias != nullptr ? a.bias[c] : 0;
-      for (int64_t j = 0; j < a.taps; ++j) {
-        sum += a.weight[j * a.channels + c] * input(of, i - (a.taps - 1) + j);
+    for (int64_t j = 0; j < a.spans.capture_count; ++j) {
+      const Capture& capture = a.spans.captures[j];
+      int64_t i = capture.position - of.span.first_position;
+      if (capture.span == s && i >= -rows.replayed && i < known) {
+        save(of, i + 1, state_in(capture.slot));
       }
-      a.y[(of.span.row_begin + i) * a.channels + c] = a.silu ? sum / (1.0f + exp(-sum)) : sum;
-    }
-    for (int64_t i = -rows.replayed; i < known; ++i) {
-      for_captures(a.spans, s, of.span.first_position + i,
-                   [&](int64_t slot) { save(of, i + 1, state_in(slot)); });
     }
     save(of, known - rows.held, of.state);
-    for (int64_t j = 0; j < rows.count; ++j) of.log.row(rows.held + j)[c] = input(of, known + j);
+    for (int64_t j = 0; j < rows.count; ++j) of.log.row(rows.held + j)[of.c] = input(of, known + j);
   }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    for_all(block, a.spans.count * a.channels,
-            [&](int64_t i) { run(quotient(i, a.channels), remainder(i, a.channels)); });
+    int64_t across = blocks_across(), rows = kRows < a.taps ? a.taps : kRows;
+    int64_t next = block.index();  // counted from the span's first piece
+    for (int64_t s = 0; s < a.spans.count; ++s) {
+      const SpanArgs& span = a.spans.spans[s];
+      int64_t items = quotient(span.row_count + rows - 1, rows) * across;
+      for (; next < items; next += block.count()) {
+        int64_t piece = quotient(next, across), c = (next - piece * across) * kBlockThreads;
+        block.each([&](int thread) {
+          if (c + thread >= a.channels) return;
+          Channel of{span, {a.spans, s, a.channels}, state_in(a.spans.slots[s]), c + thread};
+          if (piece == 0) clear(of);
+          run(of, piece * rows, least((piece + 1) * rows, span.row_count));
+          if (piece == 0) keep(of, s);
+        });
+      }
+      next -= items;
+    }
   }
 };
 
