@@ -5,6 +5,7 @@ import http.client
 import json
 import re
 import signal
+import socketserver
 import ssl
 import subprocess
 import threading
@@ -189,6 +190,43 @@ def test_a_router_that_goes_costs_no_request(edge, start_router, workers, number
     if number == signal.SIGTERM:  # a drain lets streams end
         assert b"data: [DONE]" in stream.read()
     edge.routers[0] = start_router(workers, *DRAIN, port=gone.port)
+
+
+class GoneRouter(socketserver.BaseRequestHandler):
+    """Is healthy, and ends every request without an answer."""
+
+    def handle(self):
+        if self.request.recv(65536).startswith(b"GET /health"):
+            self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        else:
+            self.server.ended += 1
+
+
+def test_a_request_whose_body_comes_late_is_repeated(packaging, certificate, find, workers,
+                                                     tmp_path):
+    """Most clients send the body after the head, in a packet of its own."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), GoneRouter) as gone:
+        gone.ended = 0
+        threading.Thread(target=gone.serve_forever, daemon=True).start()
+        targets = [f"http://127.0.0.1:{gone.server_address[1]}", workers[0].url]
+        edge = Edge(find("haproxy"), packaging / "haproxy/banyan.cfg", certificate, targets,
+                    tmp_path)
+        try:
+            edge.wait_until("/health", 200)
+            body = json.dumps({"prompt": "Once", "max_tokens": 4}).encode()
+            for _ in range(4):
+                connection = edge.connect()
+                connection.putrequest("POST", "/v1/completions")
+                connection.putheader("Content-Type", "application/json")
+                connection.putheader("Content-Length", str(len(body)))
+                connection.endheaders()
+                time.sleep(0.05)
+                connection.send(body)
+                assert connection.getresponse().status == 200
+            assert gone.ended > 0
+        finally:
+            edge.end()
+            gone.shutdown()
 
 
 def test_prompts_that_begin_alike_go_to_one_cell(packaging, certificate, find, workers, tmp_path):
