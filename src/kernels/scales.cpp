@@ -15,7 +15,8 @@ float row_multiplier(const float* scales, int64_t count) {
 }
 
 void encode_scales(const float* scales, int64_t count, float multiplier, Float16* halves) {
-  for (int64_t i = 0; i < count; ++i) halves[i] = from_float<Float16>(scales[i] / multiplier);
+  float inverse = 1 / multiplier;  // exact: a power of two
+  for (int64_t i = 0; i < count; ++i) halves[i] = from_float<Float16>(scales[i] * inverse);
 }
 
 }  // namespace banyan

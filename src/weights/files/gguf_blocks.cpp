@@ -179,28 +179,51 @@ void read_mxfp4(const uint8_t* b, const Block& to) {
   read_nibbles(b + 1, to.codes);
 }
 
+// Reads `count` blocks that follow each other; returns the first whose scale is not finite, or
+// count.
+template <void (*ReadBlock)(const uint8_t* block, const Block& to), int64_t Numbers>
+int64_t read_blocks(const uint8_t* bytes, int64_t block_bytes, int64_t count,
+                    const QuantisedRows& to) {
+  constexpr int64_t kLevels = Numbers / kLevelColumns;
+  for (int64_t i = 0; i < count; ++i) {
+    Block one = {.codes = to.codes + i * Numbers, .scales = to.scales + i};
+    if (to.mins != nullptr) {
+      one.mins = to.mins + i;
+      one.levels = to.levels + i * kLevels;
+      one.min_levels = to.min_levels + i * kLevels;
+      *one.mins = 0;
+    }
+    ReadBlock(bytes + i * block_bytes, one);
+    if (!std::isfinite(*one.scales) || (one.mins != nullptr && !std::isfinite(*one.mins))) return i;
+  }
+  return count;
+}
+
 struct Format {
   BlockFormat format;
   std::string_view name;
   BlockShape shape;
   std::string_view exact;
-  void (*read)(const uint8_t* block, const Block& to);
+  decltype(&read_blocks<read_q4_0, kSmall>) read;
 };
 
 constexpr std::array kFormats = {
-    Format{BlockFormat::kQ4_0, "gguf q4_0", {kSmall, 18}, "int4", read_q4_0},
-    Format{BlockFormat::kQ4_1, "gguf q4_1", {kSmall, 20}, "q4", read_q4_1},
-    Format{BlockFormat::kQ5_0, "gguf q5_0", {kSmall, 22}, "q5", read_q5_0},
-    Format{BlockFormat::kQ5_1, "gguf q5_1", {kSmall, 24}, "q5", read_q5_1},
-    Format{BlockFormat::kQ8_0, "gguf q8_0", {kSmall, 34}, "int8", read_q8_0},
-    Format{BlockFormat::kQ4_K, "gguf q4_k", {kLarge, 144}, "q4", read_q4_k},
-    Format{BlockFormat::kQ5_K, "gguf q5_k", {kLarge, 176}, "q5", read_q5_k},
-    Format{BlockFormat::kQ6_K, "gguf q6_k", {kLarge, 210}, "q6", read_q6_k},
-    Format{BlockFormat::kQ2_K, "gguf q2_k", {kLarge, 84}, "q2", read_q2_k},
-    Format{BlockFormat::kQ3_K, "gguf q3_k", {kLarge, 110}, "q3", read_q3_k},
-    Format{BlockFormat::kIq4Nl, "gguf iq4_nl", {kSmall, 18}, "iq4", read_iq4_nl},
-    Format{BlockFormat::kIq4Xs, "gguf iq4_xs", {kLarge, 136}, "iq4", read_iq4_xs},
-    Format{BlockFormat::kMxfp4, "gguf mxfp4", {kSmall, 17}, "mxfp4", read_mxfp4},
+    Format{BlockFormat::kQ4_0, "gguf q4_0", {kSmall, 18}, "int4", read_blocks<read_q4_0, kSmall>},
+    Format{BlockFormat::kQ4_1, "gguf q4_1", {kSmall, 20}, "q4", read_blocks<read_q4_1, kSmall>},
+    Format{BlockFormat::kQ5_0, "gguf q5_0", {kSmall, 22}, "q5", read_blocks<read_q5_0, kSmall>},
+    Format{BlockFormat::kQ5_1, "gguf q5_1", {kSmall, 24}, "q5", read_blocks<read_q5_1, kSmall>},
+    Format{BlockFormat::kQ8_0, "gguf q8_0", {kSmall, 34}, "int8", read_blocks<read_q8_0, kSmall>},
+    Format{BlockFormat::kQ4_K, "gguf q4_k", {kLarge, 144}, "q4", read_blocks<read_q4_k, kLarge>},
+    Format{BlockFormat::kQ5_K, "gguf q5_k", {kLarge, 176}, "q5", read_blocks<read_q5_k, kLarge>},
+    Format{BlockFormat::kQ6_K, "gguf q6_k", {kLarge, 210}, "q6", read_blocks<read_q6_k, kLarge>},
+    Format{BlockFormat::kQ2_K, "gguf q2_k", {kLarge, 84}, "q2", read_blocks<read_q2_k, kLarge>},
+    Format{BlockFormat::kQ3_K, "gguf q3_k", {kLarge, 110}, "q3", read_blocks<read_q3_k, kLarge>},
+    Format{
+        BlockFormat::kIq4Nl, "gguf iq4_nl", {kSmall, 18}, "iq4", read_blocks<read_iq4_nl, kSmall>},
+    Format{
+        BlockFormat::kIq4Xs, "gguf iq4_xs", {kLarge, 136}, "iq4", read_blocks<read_iq4_xs, kLarge>},
+    Format{
+        BlockFormat::kMxfp4, "gguf mxfp4", {kSmall, 17}, "mxfp4", read_blocks<read_mxfp4, kSmall>},
 };
 
 const Format& format_of_blocks(BlockFormat format) {
@@ -208,23 +231,6 @@ const Format& format_of_blocks(BlockFormat format) {
     if (f.format == format) return f;
   }
   check_failed(__FILE__, __LINE__, "block format is known", "");
-}
-
-// Reads rows [begin, end) and calls body(block index within these rows, its bytes).
-template <class Body>
-Status for_blocks(const WeightSource& source, const TensorInfo& tensor, int64_t begin, int64_t end,
-                  const Body& body) {
-  BlockShape shape = block_shape(tensor.blocks);
-  int64_t blocks = tensor.shape.back() / shape.numbers;  // per row
-  std::vector<uint8_t> raw(as_size((end - begin) * blocks * shape.bytes));
-  TRY(source.read(tensor, as_size(begin * blocks * shape.bytes),
-                  std::as_writable_bytes(std::span(raw))));
-  for (int64_t i = 0; i < (end - begin) * blocks; ++i) {
-    if (!body(i, raw.data() + i * shape.bytes)) {
-      return corrupt("{}: row {} has a scale that is not finite", tensor.name, begin + i / blocks);
-    }
-  }
-  return {};
 }
 
 }  // namespace
@@ -244,18 +250,15 @@ std::string_view exact_format_of(BlockFormat format) {
 Status read_block_codes(const WeightSource& source, const TensorInfo& tensor, int64_t begin,
                         int64_t end, const QuantisedRows& to) {
   const Format& format = format_of_blocks(tensor.blocks);
-  int64_t levels = format.shape.numbers / kLevelColumns;
-  return for_blocks(source, tensor, begin, end, [&](int64_t i, const uint8_t* block) {
-    Block one = {.codes = to.codes + i * format.shape.numbers, .scales = to.scales + i};
-    if (to.mins != nullptr) {
-      one.mins = to.mins + i;
-      one.levels = to.levels + i * levels;
-      one.min_levels = to.min_levels + i * levels;
-      *one.mins = 0;
-    }
-    format.read(block, one);
-    return std::isfinite(*one.scales) && (one.mins == nullptr || std::isfinite(*one.mins));
-  });
+  BlockShape shape = format.shape;
+  int64_t blocks = tensor.shape.back() / shape.numbers;  // per row
+  int64_t count = (end - begin) * blocks;
+  std::vector<uint8_t> raw(as_size(count * shape.bytes));
+  TRY(source.read(tensor, as_size(begin * blocks * shape.bytes),
+                  std::as_writable_bytes(std::span(raw))));
+  int64_t good = format.read(raw.data(), shape.bytes, count, to);
+  if (good == count) return {};
+  return corrupt("{}: row {} has a scale that is not finite", tensor.name, begin + good / blocks);
 }
 
 Status read_block_floats(const WeightSource& source, const TensorInfo& tensor, int64_t begin,
