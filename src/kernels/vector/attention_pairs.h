@@ -144,6 +144,7 @@ struct PairForm : TileForm {
       int64_t first = block * kBlock;
       if (first >= tile.range.end || first + kBlock <= tile.range.begin) continue;
       const BFloat16* keys[kBlock];
+#pragma GCC unroll 16
       for (int64_t j = 0; j < kBlock; ++j) {
         int64_t key = first + j;
         // Drops the scores of keys that no query sees.
@@ -153,10 +154,12 @@ struct PairForm : TileForm {
       }
       for (int64_t c = 0; c < queries.width; c += kUnit) {
         I rows[kBlock];
+#pragma GCC unroll 16
         for (int64_t j = 0; j < kBlock; ++j) rows[j] = V::load_pairs(keys[j] + c);
         ahead.fetch();
         V::transpose(rows);
         ahead.fetch();
+#pragma GCC unroll 16
         for (int64_t p = 0; p < kBlock; ++p) {
           V::store_line(to + ((c / 2 + p) * kBlocks + block) * kLine, rows[p]);
         }
@@ -168,7 +171,9 @@ struct PairForm : TileForm {
   template <int R, int B>
   static void score_tile(int64_t i, int64_t block, PairRowsAhead& ahead, Queries& queries) {
     F sums[R][B];
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
       for (int b = 0; b < B; ++b) sums[r][b] = V::set(0);
     }
     const std::byte* keys = keys_of(queries) + block * kLine;
@@ -177,13 +182,18 @@ struct PairForm : TileForm {
     for (int64_t c = 0; c < width; c += 2, keys += kBlocks * kLine) {
       if (c % 4 == 0) ahead.fetch();
       I key[B];
+#pragma GCC unroll 4
       for (int b = 0; b < B; ++b) key[b] = V::load_line(keys + b * kLine, 0);
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         I x = V::broadcast_pair(q + r * width + c);
+#pragma GCC unroll 4
         for (int b = 0; b < B; ++b) sums[r][b] = V::dot2(sums[r][b], x, key[b]);
       }
     }
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
       for (int b = 0; b < B; ++b) {
         V::store(queries.weights[i + r] + (block + b) * kBlock, sums[r][b]);
       }
@@ -236,16 +246,20 @@ struct PairForm : TileForm {
   static void add_columns(const PairValues& values, int64_t c, const BFloat16* weights, float* sums,
                           int64_t width, PairRowsAhead& ahead) {
     F acc[R][2 * N];
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
       for (int n = 0; n < 2 * N; ++n) acc[r][n] = V::load(sums + r * width + c + n * V::kLanes);
     }
     for (int64_t p = values.pairs.begin; p < values.pairs.end; ++p) {
       I value[2 * N];
       if constexpr (kInterleaved) {
         const std::byte* line = values.interleaved + (p * width + c) * 4;
+#pragma GCC unroll 4
         for (int n = 0; n < 2 * N; ++n) value[n] = V::load_line(line + n * kLine, 0);
       } else {
         const BFloat16 *a = values.rows[2 * p] + c, *b = values.rows[2 * p + 1] + c;
+#pragma GCC unroll 2
         for (int n = 0; n < N; ++n) {
           I first = V::load_pairs(a + n * kUnit), second = V::load_pairs(b + n * kUnit);
           value[2 * n] = V::interleave_low(first, second);
@@ -254,12 +268,16 @@ struct PairForm : TileForm {
       }
       ahead.fetch();
       ahead.fetch();
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         I weight = V::broadcast_pair(weights + r * 2 * kWeightStride + 2 * p);
+#pragma GCC unroll 4
         for (int n = 0; n < 2 * N; ++n) acc[r][n] = V::dot2(acc[r][n], weight, value[n]);
       }
     }
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
       for (int n = 0; n < 2 * N; ++n) V::store(sums + r * width + c + n * V::kLanes, acc[r][n]);
     }
   }

@@ -61,12 +61,14 @@ struct DeltaHead : SlotHead<V, DeltaAttentionArgs> {
   template <int B>
   void score_keys(int64_t first, int64_t i, int64_t j, DeltaBlock& block) const {
     typename V::F with_key[kTileOutputs], with_query[kTileOutputs];
+#pragma GCC unroll 4
     for (int b = 0; b < kTileOutputs; ++b) with_key[b] = with_query[b] = V::set(0);
     const float *k = this->k(first + i), *q = this->q(first + i), *e = decay(first + i);
     for (int64_t c = 0; c < key_dim(); c += V::kLanes) {
       auto row_k = load_up_to<V>(k + c, key_dim() - c);
       auto row_q = load_up_to<V>(q + c, key_dim() - c);
       auto row_e = load_up_to<V>(e + c, key_dim() - c);
+#pragma GCC unroll 4
       for (int b = 0; b < B; ++b) {
         float* at = block.keys + (j + b) * block.stride + c;
         auto key = V::mul(V::load(at), row_e);
@@ -78,6 +80,7 @@ struct DeltaHead : SlotHead<V, DeltaAttentionArgs> {
     float key_sums[kTileOutputs], query_sums[kTileOutputs];
     V::sum4(with_key[0], with_key[1], with_key[2], with_key[3], key_sums);
     V::sum4(with_query[0], with_query[1], with_query[2], with_query[3], query_sums);
+#pragma GCC unroll 4
     for (int b = 0; b < B; ++b) {
       block.corrections[i][j + b] = -beta(first + i) * key_sums[b];
       block.scores[i][j + b] = query_sums[b];

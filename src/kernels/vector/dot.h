@@ -29,7 +29,9 @@ template <class V, int R, class W>
 inline void dot_tile(const float* const* x, const W* const* w, int64_t k,
                      float (*sums)[kTileOutputs]) {
   typename V::F acc[R][kTileOutputs];
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
     for (int j = 0; j < kTileOutputs; ++j) acc[r][j] = V::set(0);
   }
   // The shorter side of the tile stays in registers; the longer one is streamed.
@@ -37,15 +39,21 @@ inline void dot_tile(const float* const* x, const W* const* w, int64_t k,
     constexpr bool kHoldWeights = R > kTileOutputs;
     typename V::F held[kHoldWeights ? kTileOutputs : R];
     if constexpr (kHoldWeights) {
+#pragma GCC unroll 4
       for (int j = 0; j < kTileOutputs; ++j) held[j] = load(w[j] + c);
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         auto activation = load(x[r] + c);
+#pragma GCC unroll 4
         for (int j = 0; j < kTileOutputs; ++j) acc[r][j] = V::fma(activation, held[j], acc[r][j]);
       }
     } else {
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r) held[r] = load(x[r] + c);
+#pragma GCC unroll 4
       for (int j = 0; j < kTileOutputs; ++j) {
         auto weight = load(w[j] + c);
+#pragma GCC unroll 8
         for (int r = 0; r < R; ++r) acc[r][j] = V::fma(held[r], weight, acc[r][j]);
       }
     }
@@ -53,6 +61,7 @@ inline void dot_tile(const float* const* x, const W* const* w, int64_t k,
   int64_t whole = k / V::kLanes * V::kLanes;
   for (int64_t c = 0; c < whole; c += V::kLanes) step(c, [](auto* p) { return V::load(p); });
   if (whole < k) step(whole, [&](auto* p) { return V::load_first(p, k - whole); });
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) V::sum4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], sums[r]);
 }
 

@@ -41,12 +41,14 @@ bool noise_words(const NoiseArgs& a) {
     odd.words[3] = V::odd_dwords(quads);
     auto key0 = static_cast<uint32_t>(a.noise.seed);
     auto key1 = static_cast<uint32_t>(a.noise.seed >> 32);
+#pragma GCC unroll 10
     for (int round = 0; round < Lanes::kRounds; ++round) {
       even.round(set(key0), set(key1));
       odd.round(set(key0), set(key1));
       key0 += Lanes::kWeyl0;
       key1 += Lanes::kWeyl1;
     }
+#pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       auto words = V::join_dwords(even.words[k], odd.words[k]);
       V::store_dwords(a.words + k * kNoiseQuads + j, words);

@@ -148,9 +148,10 @@ struct BlockWeights : IntegerOperands<Vec> {
       float step;
       IntegerOperands<V>::quantise_group(x + g * kBlockStep, kBlockStep, codes, step);
       std::memcpy(to + s.steps_offset + g * 4, &step, 4);
+#pragma GCC unroll 2
       for (int part = 0; part < kParts; ++part) {
         int32_t sum = 0;
-        for (int i = 0; i < Form.part; ++i) sum += codes[part * Form.part + i];
+        for (int64_t i = 0; i < Form.part; ++i) sum += codes[part * Form.part + i];
         std::byte* at = to + s.starts_offset + (g * kParts + part) * 4;
         float scaled = -(step * static_cast<float>(sum));
         int32_t start = -kOffset * sum;
@@ -187,18 +188,23 @@ struct BlockWeights : IntegerOperands<Vec> {
   }
 
   static void pack_codes(const std::byte* codes, std::byte* lines, int64_t lane) {
-    std::byte planes[Form.bits][4] = {};
-    for (int c = 0; c < kBlockStep; ++c) {
-      int p = c / 4, code = static_cast<int>(codes[c]);
-      auto add = [&](int line, int value) { planes[line][c % 4] |= static_cast<std::byte>(value); };
-      if constexpr (Form.bits >= 4) add(p / 2, (code & 15) << (p % 2 * 4));
-      if constexpr (Form.bits == 6) add(4 + p / 4, (code >> 4) << (p % 4 * 2));
-      if constexpr (Form.bits < 4) add(p / 4, (code & 3) << (p % 4 * 2));
-      if constexpr (Form.bits == 5) add(4, (code >> 4) << p);
-      if constexpr (Form.bits == 3) add(2, (code >> 2) << p);
+    uint32_t planes[Form.bits] = {};
+#pragma GCC unroll 8
+    for (int p = 0; p < kBlockStep / 4; ++p) {
+      auto four = read<uint32_t>(codes + 4 * p);
+      // The bits of four codes from `first` on, moved by `to` bits in their bytes.
+      auto bits = [&](int first, uint32_t mask, int to) {
+        return (four >> first & mask * 0x01010101u) << to;
+      };
+      if constexpr (Form.bits >= 4) planes[p / 2] |= bits(0, 15, p % 2 * 4);
+      if constexpr (Form.bits == 6) planes[4 + p / 4] |= bits(4, 3, p % 4 * 2);
+      if constexpr (Form.bits < 4) planes[p / 4] |= bits(0, 3, p % 4 * 2);
+      if constexpr (Form.bits == 5) planes[4] |= bits(4, 1, p);
+      if constexpr (Form.bits == 3) planes[2] |= bits(2, 1, p);
     }
+#pragma GCC unroll 8
     for (int l = 0; l < Form.bits; ++l) {
-      std::memcpy(lines + l * kLineBytes + lane * 4, planes[l], 4);
+      std::memcpy(lines + l * kLineBytes + lane * 4, &planes[l], 4);
     }
   }
 

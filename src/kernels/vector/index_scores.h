@@ -69,6 +69,7 @@ struct IndexFloats {
   static void fill(const S* const* keys, int64_t width, float* panel) {
     for (int64_t c = 0; c < width; c += kLanes) {
       typename V::F rows[kLanes];
+#pragma GCC unroll 16
       for (int64_t n = 0; n < kLanes; ++n) {
         rows[n] =
             c + kLanes <= width ? V::load(keys[n] + c) : V::load_first(keys[n] + c, width - c);
@@ -108,8 +109,10 @@ struct IndexPairs {
   static void fill(const BFloat16* const* keys, int64_t width, float* panel) {
     for (int64_t c = 0; c < width; c += 2 * kLanes) {
       Line rows[kLanes];
+#pragma GCC unroll 16
       for (int64_t n = 0; n < kLanes; ++n) rows[n] = V::load_pairs(keys[n] + c);
       V::transpose(rows);
+#pragma GCC unroll 16
       for (int64_t i = 0; i < kLanes; ++i) store(panel + (c / 2 + i) * kLanes, rows[i]);
     }
   }
@@ -118,6 +121,7 @@ struct IndexPairs {
   static void fill(const Float8E4M3* const* keys, int64_t width, float* panel) {
     for (int64_t c = 0; c < width; c += 4 * kLanes) {
       Line low[kLanes], high[kLanes];
+#pragma GCC unroll 16
       for (int64_t n = 0; n < kLanes; ++n) {
         auto codes = V::load_pairs(reinterpret_cast<const BFloat16*>(keys[n] + c));
         auto even = V::fp8_to_bf16(V::even_bytes(codes)), odd = V::fp8_to_bf16(V::odd_bytes(codes));
@@ -126,6 +130,7 @@ struct IndexPairs {
       }
       V::transpose(low);
       V::transpose(high);
+#pragma GCC unroll 16
       for (int64_t i = 0; i < kLanes; ++i) {
         float* line = panel + (c / 2 + i / 4 * 8 + i % 4) * kLanes;
         store(line, low[i]);
@@ -138,6 +143,7 @@ struct IndexPairs {
     for (int64_t c = 0; c < width; c += kLanes) {
       BFloat16 rounded[kLanes];
       V::store(rounded, V::load(q + c));
+#pragma GCC unroll 16
       for (int64_t i = 0; i < kLanes; i += 2) {
         __builtin_memcpy(to + (c + i) * count, rounded + i, 2 * sizeof(BFloat16));
       }
@@ -165,21 +171,28 @@ template <class Form, int H>
   using V = typename Form::V;
   int64_t panel_floats = width / Form::kColumns * Form::kLanes;
   typename V::F dots[H][kIndexPanels];
+#pragma GCC unroll 16
   for (int h = 0; h < H; ++h) {
+#pragma GCC unroll 2
     for (int p = 0; p < kIndexPanels; ++p) dots[h][p] = V::set(0);
   }
   for (int64_t c = 0; c < width; c += Form::kColumns) {
     typename Form::Line keys[kIndexPanels];
+#pragma GCC unroll 2
     for (int p = 0; p < kIndexPanels; ++p) {
       keys[p] = Form::load(panels + p * panel_floats + c / Form::kColumns * Form::kLanes);
     }
+#pragma GCC unroll 16
     for (int h = 0; h < H; ++h) {
       const auto* x = q + c * H + h * Form::kColumns;
+#pragma GCC unroll 2
       for (int p = 0; p < kIndexPanels; ++p)
         dots[h][p] = Form::add_products(dots[h][p], x, keys[p]);
     }
   }
+#pragma GCC unroll 16
   for (int h = 0; h < H; ++h) {
+#pragma GCC unroll 2
     for (int p = 0; p < kIndexPanels; ++p) {
       auto seen = V::max(dots[h][p], V::set(0));  // 0 for what is no number
       sums[p] = V::fma(V::set(weights[h]), seen, sums[p]);

@@ -33,18 +33,24 @@ template <class V, int R>
 inline void score_pairs(const BFloat16 (*q)[kPairWidthMax], const BFloat16* const* keys,
                         int64_t width, const RowsAhead& ahead, float (*scores)[kTileOutputs]) {
   typename V::F sums[R][kTileOutputs];
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
     for (int j = 0; j < kTileOutputs; ++j) sums[r][j] = V::set(0);
   }
   for (int64_t c = 0; c < width; c += kPairColumns) {
     for (int n = 0; n < ahead.count; ++n) __builtin_prefetch(ahead.rows[n] + c);
     typename V::I key[kTileOutputs];
+#pragma GCC unroll 4
     for (int j = 0; j < kTileOutputs; ++j) key[j] = V::load_pairs(keys[j] + c);
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       auto x = V::load_pairs(q[r] + c);
+#pragma GCC unroll 4
       for (int j = 0; j < kTileOutputs; ++j) sums[r][j] = V::dot2(sums[r][j], x, key[j]);
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     V::sum4(sums[r][0], sums[r][1], sums[r][2], sums[r][3], scores[r]);
   }
@@ -66,6 +72,7 @@ inline void score_tile_pairs(const LatentAttentionArgs& a, const LatentTile<BFlo
   for (int64_t j = 0; j < tile.count; j += kTileOutputs) {
     const BFloat16* keys[kTileOutputs];
     int64_t count = tile.count - j < kTileOutputs ? tile.count - j : kTileOutputs;
+#pragma GCC unroll 4
     for (int64_t b = 0; b < kTileOutputs; ++b) {
       keys[b] = tile.rows[j + (b < count ? b : count - 1)];
     }
@@ -119,7 +126,9 @@ template <class V, int R, int N>
 inline void add_pairs(const LatentTile<BFloat16>& tile, int64_t c, float* const* out,
                       const BFloat16 (*weights)[kLatentTile]) {
   typename V::F sums[R][2 * N];
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
     for (int n = 0; n < 2 * N; ++n) sums[r][n] = V::load(out[r] + c + n * V::kLanes);
   }
   for (int64_t j = 0; j < tile.count; j += 2) {
@@ -127,18 +136,23 @@ inline void add_pairs(const LatentTile<BFloat16>& tile, int64_t c, float* const*
     // Past the end the weight is 0.
     const BFloat16* second = tile.rows[j + 1 < tile.count ? j + 1 : j] + c;
     typename V::I value[2 * N];
+#pragma GCC unroll 2
     for (int n = 0; n < N; ++n) {
       auto a = V::load_pairs(first + n * kPairColumns),
            b = V::load_pairs(second + n * kPairColumns);
       value[2 * n] = V::interleave_low(a, b);
       value[2 * n + 1] = V::interleave_high(a, b);
     }
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       auto weight = V::broadcast_pair(weights[r] + j);
+#pragma GCC unroll 4
       for (int n = 0; n < 2 * N; ++n) sums[r][n] = V::dot2(sums[r][n], weight, value[n]);
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
     for (int n = 0; n < 2 * N; ++n) V::store(out[r] + c + n * V::kLanes, sums[r][n]);
   }
 }

@@ -27,23 +27,28 @@ struct Panel {
 
   static Panel zero() {
     Panel panel;
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) panel.part[n] = V::set(0);
     return panel;
   }
   static Panel load(const float* x, int64_t lanes) {
     if constexpr (N == 1) return {load_up_to<V>(x, lanes)};
     Panel panel;
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) panel.part[n] = V::load(x + n * V::kLanes);
     return panel;
   }
   void store(float* x, int64_t lanes) const {
     if constexpr (N == 1) return store_up_to<V>(x, lanes, part[0]);
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) V::store(x + n * V::kLanes, part[n]);
   }
   void scale(float factor) {
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) part[n] = V::mul(part[n], V::set(factor));
   }
   void add(float factor, const Panel& x) {
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) part[n] = V::fma(V::set(factor), x.part[n], part[n]);
   }
 };
@@ -67,6 +72,7 @@ template <class V, int R, int N>
 inline void product_tile(const Product& p, int64_t row, int64_t column, int64_t lanes) {
   Panel<V, N> sums[R];
   const float* a[R];
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     sums[r] = Panel<V, N>::zero();
     a[r] = p.a + (row + r) * p.a_row_stride;
@@ -75,14 +81,17 @@ inline void product_tile(const Product& p, int64_t row, int64_t column, int64_t 
   int64_t a_stride = p.a_column_stride, b_stride = p.b_row_stride, depth = p.depth;
   for (int64_t j = 0; j < depth; ++j, b += b_stride) {
     auto values = Panel<V, N>::load(b, lanes);
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) sums[r].add(a[r][j * a_stride], values);
   }
   float* c = p.c + row * p.c_row_stride + column;
   if (p.kept != nullptr) {
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       sums[r].add(p.kept[row + r], Panel<V, N>::load(c + r * p.c_row_stride, lanes));
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) sums[r].store(c + r * p.c_row_stride, lanes);
 }
 

@@ -120,9 +120,11 @@ inline void score_blocks(const BlockScoresArgs& a, const SpanArgs& span, int64_t
           sums_row(a.page_table, span, block, head, a.heads, a.page_size, a.block_tokens) * width;
     }
     typename V::F dots[kBlocks];
+#pragma GCC unroll 4
     for (int64_t n = 0; n < kBlocks; ++n) dots[n] = V::set(0);
     for (int64_t c = 0; c < width; c += V::kLanes) {
       auto x = V::load(mean + c);
+#pragma GCC unroll 4
       for (int64_t n = 0; n < kBlocks; ++n) {
         dots[n] = V::fma(x, load_up_to<V>(sums[n] + c, width - c), dots[n]);
       }

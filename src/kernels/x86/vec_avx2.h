@@ -96,17 +96,20 @@ struct Avx2 {
 
   static void transpose(F (&rows)[8]) {
     F pairs[8], fours[8];
+#pragma GCC unroll 4
     for (int i = 0; i < 8; i += 2) {
       pairs[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
       pairs[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
     }
     // Half q of fours[4 i + k] is column 4 q + k of rows 4 i to 4 i + 3.
+#pragma GCC unroll 2
     for (int i = 0; i < 8; i += 4) {
       fours[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
       fours[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
       fours[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
       fours[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
     }
+#pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       rows[k] = _mm256_permute2f128_ps(fours[k], fours[4 + k], 0x20);
       rows[4 + k] = _mm256_permute2f128_ps(fours[k], fours[4 + k], 0x31);

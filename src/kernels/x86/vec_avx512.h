@@ -113,10 +113,12 @@ struct Avx512 {
   // Transposes: dword j of rows[i] becomes dword i of rows[j].
   static void transpose(I (&rows)[16]) {
     I pairs[16], fours[16];
+#pragma GCC unroll 8
     for (int i = 0; i < 16; i += 2) {
       pairs[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
       pairs[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
     }
+#pragma GCC unroll 4
     for (int i = 0; i < 16; i += 4) {
       fours[i] = _mm512_unpacklo_epi64(pairs[i], pairs[i + 2]);
       fours[i + 1] = _mm512_unpackhi_epi64(pairs[i], pairs[i + 2]);
@@ -124,6 +126,7 @@ struct Avx512 {
       fours[i + 3] = _mm512_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
     }
     // Quarter q of fours[4 i + k] is column 4 q + k of rows 4 i to 4 i + 3.
+#pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       I even_low = _mm512_shuffle_i32x4(fours[k], fours[4 + k], 0x88);
       I odd_low = _mm512_shuffle_i32x4(fours[k], fours[4 + k], 0xdd);
@@ -137,8 +140,10 @@ struct Avx512 {
   }
   static void transpose(F (&rows)[16]) {
     I dwords[16];
+#pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) dwords[i] = _mm512_castps_si512(rows[i]);
     transpose(dwords);
+#pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) rows[i] = _mm512_castsi512_ps(dwords[i]);
   }
 

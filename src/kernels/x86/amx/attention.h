@@ -179,8 +179,10 @@ struct AmxPart {
   template <class Row>
   static void transpose_tile(const Row& row, int64_t c, std::byte* to) {
     I rows[kSide];
+#pragma GCC unroll 16
     for (int64_t j = 0; j < kSide; ++j) rows[j] = V::load_pairs(row(j) + c);
     V::transpose(rows);
+#pragma GCC unroll 16
     for (int64_t j = 0; j < kSide; ++j) V::store_line(to + j * kLine, rows[j]);
   }
 
@@ -409,6 +411,7 @@ struct AmxPart {
     int64_t begin = step.begin % kAmxStep, end = begin + step.end - step.begin;
     for (int64_t j = begin; j < end; j += kPairs) {
       F weight[2];
+#pragma GCC unroll 2
       for (int h = 0; h < 2; ++h) {
         weight[h] = Weights::of(V::fma(V::load(row + j + h * kSide), factor, shift));
         total[h] = V::add(total[h], weight[h]);
@@ -447,7 +450,7 @@ struct AmxPart {
         T::template load<6>(value + 2 * kBytes, kLine), T::template dot_bf16<2, 4, 6>();
         T::template load<7>(value + 3 * kBytes, kLine), T::template dot_bf16<3, 4, 7>();
       }
-      for (int f = 0; direct && f < 8; ++f) ahead.fetch();
+      for (int64_t f = 0; direct && f < 8; ++f) ahead.fetch();
     }
     T::template store<0>(to, bytes), T::template store<1>(to + kSide, bytes);
     if constexpr (kTwoRows || kFour) {

@@ -201,6 +201,7 @@ void multiply_lines(const std::byte* x, int64_t x_stride, const AmxBlocks& block
   for (int64_t l = begin; l < begin + count; l += Depth, x += Depth * 4) {
     int64_t offset = l * kLineBytes;
     if (!F::kUnpacked && fetch.streams) {
+#pragma GCC unroll 2
       for (int b = 0; b < kBlockTiles; ++b) prefetch_tile(blocks.lines[b] + offset);
     }
     fetch.step();
@@ -278,6 +279,7 @@ void multiply_chunk(const GemmShape& s, const AmxRows& rows, int64_t row, const 
   };
   auto scale_groups = [&](int64_t begin, int64_t end, const AmxTile(*raw)[4]) {
     if constexpr (F::kScaled) {
+#pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
         int64_t of_tile = i / kBlockTiles * kTileRows, left = rows.count - row - of_tile;
         if (i % kBlockTiles >= blocks.count || left <= 0) continue;

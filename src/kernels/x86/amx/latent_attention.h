@@ -177,6 +177,7 @@ class LatentTiles {
     int64_t steps = a_.width / kLatentStep, chunk = Groups == 1 ? steps : kLatentScoreSteps;
     int64_t seen = keys_of(batch.first + Groups - 1);
     const std::byte* q[Groups];
+#pragma GCC unroll 2
     for (int n = 0; n < Groups; ++n) q[n] = queries_of(batch.first + n), max_[n].start();
     scores_ = memory_.scores + (scores_ == memory_.scores ? 2 * kGroupScores : 0);
     for (int64_t begin = 0; begin < steps; begin += chunk) {
@@ -184,6 +185,7 @@ class LatentTiles {
       for (int64_t key = 0; key < seen; key += kKeys) {
         if (end == steps && key > 0) find_max<Groups>(batch, key - kKeys, kKeys);
         float* scores[Groups];
+#pragma GCC unroll 2
         for (int n = 0; n < Groups; ++n) scores[n] = scores_of(n) + key * kLatentGroup;
         score_key_tiles<T, Groups>(keys_.tiles + key / kLatentTileKeys, a_.width, begin, end, q,
                                    scores, [&](int64_t step) {
@@ -208,6 +210,7 @@ class LatentTiles {
   }
   template <int Groups>
   void find_max(const Batch& batch, int64_t key, int64_t count) {
+#pragma GCC unroll 2
     for (int n = 0; n < Groups; ++n) {
       int64_t end = keys_of(batch.first + n);
       max_[n].add(scores_of(n), key, key + count < end ? key + count : end);
@@ -245,6 +248,7 @@ class LatentTiles {
                                   .sinks = {},
                                   .tiles = memory_.tiles,
                                   .steps = steps_of(batch)};
+#pragma GCC unroll 2
     for (int n = 0; n < Groups; ++n) {
       set_sink(batch.first + n, weighing_.groups[n], sinks[n]);
       sums.weights[n] = memory_.weights[n];
@@ -255,7 +259,7 @@ class LatentTiles {
     const std::byte* line = queries_of(next);
     const std::byte* end = batch.is_last ? line : line + 2 * memory_.query_bytes;
     sum_groups<T, V, Groups, Pairing>(sums, a_.rank, [&] {
-      for (int n = 0; n < 3 && line < end; ++n, line += 64) {
+      for (int64_t n = 0; n < 3 && line < end; ++n, line += 64) {
         __builtin_prefetch(line, 0, kPrefetchLevel2);
       }
     });

@@ -128,6 +128,7 @@ inline void pack_queries(const LatentAttentionArgs& a, const float* q, int64_t h
   auto scale = V::set(a.scale * 0x1.715476p+0f);  // 1 / ln 2
   for (int64_t c = 0; c < a.width; c += kLatentStep, to += kLatentTileBytes) {
     typename V::I pairs[kLatentGroup];
+#pragma GCC unroll 16
     for (int64_t h = 0; h < kLatentGroup; ++h) {
       const float* x = q + h * a.width + c;
       pairs[h] = h < heads ? V::round_columns(V::mul(V::load(x), scale),
@@ -135,6 +136,7 @@ inline void pack_queries(const LatentAttentionArgs& a, const float* q, int64_t h
                            : V::set_dword(0);
     }
     V::transpose(pairs);
+#pragma GCC unroll 16
     for (int64_t i = 0; i < kLatentGroup; ++i) V::store_line(to + i * 64, pairs[i]);
   }
 }
@@ -148,6 +150,7 @@ inline void score_key_tiles(const BFloat16* const* keys, int64_t width, int64_t 
                             const Interleaved& interleaved) {
   constexpr int64_t kTile = kLatentTileKeys * kLatentGroup;
   float* sums[4];
+#pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     sums[i] = Groups == 1 ? scores[0] + i * kTile : scores[i % 2] + i / 2 * kTile;
   }
@@ -197,6 +200,7 @@ struct LatentMax {
   // Those of keys [begin, end), where `begin` is a multiple of 4.
   void add(const float* scores, int64_t begin, int64_t end) {
     for (int64_t key = begin; key < end; key += 4) {
+#pragma GCC unroll 4
       for (int64_t n = 0; n < 4; ++n) {
         int64_t k = key + n < end ? key + n : key;
         max[n] = V::max(V::load(scores + k * kLatentGroup), max[n]);
@@ -216,13 +220,20 @@ template <class V, int N>
 [[gnu::always_inline]] inline void powers_of_two(typename V::F (&x)[N]) {
   typename V::F biased[N], r[N], p[N];
   auto bias = V::set(0x1.8p+23f + 127);  // n and an exponent's bias, in the last bits of the sum
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) biased[i] = V::add(x[i], bias);
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) r[i] = V::sub(x[i], V::sub(biased[i], bias));
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) p[i] = V::fma(r[i], V::set(0x1.3c6e5cp-7f), V::set(0x1.c96d5ep-5f));
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) p[i] = V::fma(r[i], p[i], V::set(0x1.ebfb3ep-3f));
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) p[i] = V::fma(r[i], p[i], V::set(0x1.62e2d2p-1f));
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) p[i] = V::fma(r[i], p[i], V::set(1.0f));
   auto least = V::set(-126);
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) x[i] = V::times_power_unless_below(x[i], least, p[i], biased[i]);
 }
 
@@ -268,6 +279,7 @@ class LatentWeighing {
     slice_ = 0;
     V::transpose(pairs_);
     std::byte* tile = group.tiles + step_ * kLatentTileBytes;
+#pragma GCC unroll 16
     for (int64_t h = 0; h < kLatentGroup; ++h) V::store_line(tile + h * 64, pairs_[h]);
     if (++step_ < steps_) return;
     step_ = 0;
@@ -279,14 +291,17 @@ class LatentWeighing {
   [[gnu::always_inline]] void weigh(LatentWeights<V>& group, int64_t left) {
     const float* scores = group.scores + (step_ * kSlices + slice_) * kKeys * kLatentGroup;
     typename V::F weights[kKeys];
+#pragma GCC unroll 8
     for (int n = 0; n < kKeys; ++n) {
       weights[n] = V::sub(V::load(scores + n * kLatentGroup), group.max);
     }
     powers_of_two<V>(weights);
+#pragma GCC unroll 8
     for (int n = 0; n < kKeys; ++n) {
       weights[n] = All || slice_ * kKeys + n < left ? weights[n] : V::set(0);
     }
     auto even = group.sums[0], odd = group.sums[1];
+#pragma GCC unroll 8
     for (int n = 0; n < kKeys; n += 2) {
       auto pair = V::round_pairs(weights[n], weights[n + 1]);
       even = V::add(even, V::low_bf16(pair));

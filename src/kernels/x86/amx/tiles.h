@@ -18,6 +18,7 @@ struct AmxTiles {
       uint16_t row_bytes[16];
       uint8_t rows[16];
     } config = {.palette = 1};
+#pragma GCC unroll 8
     for (int tile = 0; tile < 8; ++tile) {
       bool a = tile == 4 || tile == 5, b = tile > 5;
       config.row_bytes[tile] = static_cast<uint16_t>(a ? 4 * depth : 64);
