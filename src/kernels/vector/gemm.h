@@ -426,24 +426,38 @@ size_t gemm_packed_bytes(int64_t n, int64_t k, int64_t group) {
   return static_cast<size_t>(blocks_of(n)) * shape_of<F>(k, group).block_bytes;
 }
 
-// One worker packs all lanes of a block, so that it writes whole cache lines.
+template <class F>
+std::byte* line_at(std::byte* block, const GemmShape& s, int64_t line) {
+  return block + lines_at<F>(s, line / s.group_lines) + line % s.group_lines * kLineBytes;
+}
+
+// One worker packs all lanes of a block, so that it writes whole cache lines, and of each lane what
+// a cache line of its codes fills: rows whose length is a power of two evict each other.
 template <class F>
 void gemm_pack(const PackArgs& a) {
+  constexpr int64_t kStep = kLineBytes / F::kSourceBytes, kLines = kStep / F::kColumns;
   GemmShape s = shape_of<F>(a.k, a.group);
   const auto* source = static_cast<const std::byte*>(a.source);
-  int64_t end = a.row_begin + a.row_count;
+  int64_t end = a.row_begin + a.row_count, row_lines = s.groups * s.group_lines;
   for (int64_t row = a.row_begin; row < end;) {
     int64_t lane = row % kBlockOutputs;
     int64_t lanes = kBlockOutputs - lane < end - row ? kBlockOutputs - lane : end - row;
     std::byte* block = static_cast<std::byte*>(a.packed) + row / kBlockOutputs * s.block_bytes;
     int64_t from = row - a.row_begin;
     for (int64_t i = 0; i < lanes; ++i) F::pack_header(a, s, from + i, block, lane + i);
-    const std::byte* rows = source + from * a.k * F::kSourceBytes;
-    for (int64_t line = 0; line < s.groups * s.group_lines; ++line) {
-      std::byte* to =
-          block + lines_at<F>(s, line / s.group_lines) + line % s.group_lines * kLineBytes;
-      for (int64_t i = 0; i < lanes; ++i) {
-        F::pack_line(rows + i * a.k * F::kSourceBytes, a.k, line, to, lane + i);
+    for (int64_t line = 0; line < row_lines; line += kLines) {
+      std::byte* to[kLines];
+      int64_t count = kLines < row_lines - line ? kLines : row_lines - line;
+      for (int64_t l = 0; l < count; ++l) to[l] = line_at<F>(block, s, line + l);
+      int64_t column = line * F::kColumns, columns = a.k - column;
+      const std::byte* codes = source + (from * a.k + column) * F::kSourceBytes;
+      for (int64_t i = 0; i < lanes; ++i, codes += a.k * F::kSourceBytes) {
+        if (columns >= kStep) {
+#pragma GCC unroll 16
+          for (int64_t l = 0; l < kLines; ++l) F::pack_line(codes, kStep, l, to[l], lane + i);
+        } else {
+          for (int64_t l = 0; l < count; ++l) F::pack_line(codes, columns, l, to[l], lane + i);
+        }
       }
     }
     row += lanes;

@@ -411,6 +411,11 @@ struct Int8Weights : IntegerOperands<V>, FloatScales<V, 0> {
     Int8Weights::prepare_row(x, s, kOffset, to);
   }
   static void pack_line(const std::byte* row, int64_t k, int64_t l, std::byte* line, int64_t lane) {
+    if (4 * (l + 1) <= k) {
+      uint32_t codes = read<uint32_t>(row + 4 * l) ^ 0x80808080u;
+      std::memcpy(line + lane * 4, &codes, 4);
+      return;
+    }
     for (int64_t c = 4 * l; c < 4 * l + 4; ++c) {
       line[lane * 4 + c % 4] = (c < k ? row[c] : std::byte{0}) ^ std::byte{0x80};
     }
@@ -477,6 +482,13 @@ struct NibbleLayout : IntegerOperands<V> {
     return p == 0 ? V::low_nibbles(line) : V::high_nibbles(line);
   }
   static void pack_line(const std::byte* row, int64_t k, int64_t l, std::byte* line, int64_t lane) {
+    if (8 * (l + 1) <= k) {
+      auto eight = read<uint64_t>(row + 8 * l);
+      auto codes = static_cast<uint32_t>(eight | eight >> 28);
+      std::memcpy(line + lane * 4, &codes, 4);
+      return;
+    }
+#pragma GCC unroll 4
     for (int64_t i = 0; i < 4; ++i) {
       int64_t low = 8 * l + i, high = low + 4;
       line[lane * 4 + i] =
