@@ -308,7 +308,7 @@ template <class F, int N, int R>
 void multiply_rows_of(const GemmArgs& a, const GemmShape& s, const GemmPart& part,
                       const RowTile& tile, const BlockStreams& streams) {
   constexpr int kSmaller = R > 4 ? 4 : R / 2;
-  if constexpr (R > 1) {
+  if constexpr (R > 1 && R <= F::kTileRows) {
     if (tile.rows <= kSmaller) return multiply_rows_of<F, N, kSmaller>(a, s, part, tile, streams);
   }
   multiply_rows<F, R, N>(a, s, part, tile, streams);
@@ -363,6 +363,11 @@ template <class F>
 struct VectorMultiply {
   static void blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
                      int64_t end) {
+    if constexpr (F::kTallTileRows > 0) {
+      if (part.row_count > F::kTileRows && part.row_count <= F::kTallTileRows) {
+        return stream_blocks<F, 1, F::kTallTileRows>(a, s, part, begin, end);
+      }
+    }
     if (part.row_count == 1) {
       stream_blocks<F, F::kStreams, 1>(a, s, part, begin, end);
     } else if (part.row_count < kManyRows) {

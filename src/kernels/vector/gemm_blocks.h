@@ -31,7 +31,7 @@ struct BlockWeights : IntegerOperands<Vec> {
   using V = Vec;
   using I = typename V::I;
   static constexpr bool kPlanes = true, kMins = Form.mins;
-  static constexpr int kTileRows = V::kGemmRowsOfNibbles;
+  static constexpr int kTileRows = V::kGemmRowsOfNibbles, kTallTileRows = 0;
   static constexpr int kParts = static_cast<int>(kBlockStep) / Form.part;  // of 32 columns
   static constexpr int kOperands = Form.part / 4;                          // of a part
   static constexpr int64_t kLines = Form.bits;                             // of a group

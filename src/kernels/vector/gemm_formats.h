@@ -5,6 +5,8 @@
 //   kSourceBytes          of one column of the source rows
 //   kLineMultiple         of lines, when one group is the whole row
 //   kColumns              columns of a line, in kParts operands, each for a dword of x
+//   kTileRows             rows that a tile multiplies with several blocks at once
+//   kTallTileRows         up to which a tile of one block is faster than two of several; or 0
 //   kStreams              blocks that one row reads side by side
 //   kUnitGroups           groups whose scales and zeros precede their lines together; 0: all
 //   prepare               one row of x, for broadcasting a dword to each part
@@ -123,7 +125,7 @@ struct Unscaled {
   using V = Vec;
   using Sum = typename V::F;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
-  static constexpr int kTileRows = V::kGemmRows, kStreams = V::kGemmStreams;
+  static constexpr int kTallTileRows = 0, kTileRows = V::kGemmRows, kStreams = V::kGemmStreams;
   static constexpr int kWordLines = 0;
   static constexpr bool kScaled = false, kQuantised = false, kMultiplier = false, kZeros = false;
   static constexpr int64_t kScaleBytes = 0, kLineMultiple = 1, kUnitGroups = 0;
@@ -286,6 +288,7 @@ struct Fp8Layout : FloatScales<Vec, 1> {
   using Sum = typename V::F;
   using Line = typename V::I;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
+  static constexpr int kTallTileRows = 0;
   static constexpr int kTileRows = V::kGemmRowsOfFp8, kStreams = V::kGemmStreamsOfFp8;
   static constexpr int kWordLines = 0;
   static constexpr bool kScaled = true, kQuantised = false;
@@ -402,7 +405,7 @@ struct IntegerOperands {
 
 template <class V>
 struct Int8Weights : IntegerOperands<V>, FloatScales<V, 0> {
-  static constexpr int kTileRows = V::kGemmRowsOfBytes;
+  static constexpr int kTallTileRows = 0, kTileRows = V::kGemmRowsOfBytes;
   static constexpr int64_t kColumns = 4, kParts = 1;
   static constexpr int32_t kOffset = 128;
 
@@ -473,6 +476,7 @@ struct Int8WordWeights : Int8Weights<V> {
 template <class V>
 struct NibbleLayout : IntegerOperands<V> {
   static constexpr int kTileRows = V::kGemmRowsOfNibbles;
+  static constexpr int kTallTileRows = V::kGemmTallRowsOfNibbles;
   static constexpr int64_t kColumns = 8, kParts = 2, kUnitGroups = 4;
 
   static auto multiply_add(typename V::I sum, typename V::I weight, typename V::I x) {

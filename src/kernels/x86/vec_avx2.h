@@ -20,7 +20,7 @@ struct Avx2 {
   static constexpr int kTileRows = 3;
   // 5 x 2 sums, 2 weights, an activation, and temporaries for unpacking.
   static constexpr int kGemmRows = 5, kGemmRowsOfFp8 = 4;
-  static constexpr int kGemmRowsOfBytes = 4, kGemmRowsOfNibbles = 4;
+  static constexpr int kGemmRowsOfBytes = 4, kGemmRowsOfNibbles = 4, kGemmTallRowsOfNibbles = 0;
   // Zen 3 reads four streams a third faster than two.
   static constexpr int kGemmBlocks = 1, kGemmStreams = 4, kGemmStreamsOfFp8 = 2;
   static constexpr int kRegisters = 16;

@@ -26,7 +26,7 @@ struct Avx512 {
   // x 2 leave room for as many totals. A single row reads kGemmStreams blocks in parallel, more for
   // fp8, which is slow to unpack.
   static constexpr int kGemmRows = 8, kGemmRowsOfFp8 = 8;
-  static constexpr int kGemmRowsOfBytes = 8, kGemmRowsOfNibbles = 6;
+  static constexpr int kGemmRowsOfBytes = 8, kGemmRowsOfNibbles = 6, kGemmTallRowsOfNibbles = 8;
   static constexpr int kGemmBlocks = 2, kGemmStreams = 2, kGemmStreamsOfFp8 = 4;
   static constexpr int kRegisters = 32;
 
