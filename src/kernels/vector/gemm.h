@@ -21,8 +21,9 @@ namespace banyan::simd {
 constexpr int64_t kInlineProducts = 1 << 17;
 // How far ahead one tile of rows prefetches, into the level-2 cache; parallel streams would evict
 // each other from level 1. A few tiles share the prefetch of the next blocks, unless those are too
-// large for the cache. With many tiles, prefetching no longer matters.
-constexpr int64_t kPrefetchBytes = 4096;
+// large for the cache. With many tiles, prefetching no longer matters. From 4 kB ahead, Zen 4 reads
+// a quarter less: its own prefetcher is put off.
+constexpr int64_t kPrefetchBytes = 1024;
 constexpr int64_t kPrefetchBlockMax = 128 << 10;
 constexpr int64_t kPrefetchTilesMax = 16;
 constexpr int kPrefetchLevel = 2;
