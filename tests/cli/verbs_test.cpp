@@ -315,6 +315,7 @@ TEST(BenchOneBatch, JsonHasThePromisedFields) {
                                          "5", "--repeat", "2", "--json"})));
   EXPECT_EQ(keys(json), (Words{"machine", "limits", "model", "repeat", "step_times", "results"}));
   EXPECT_EQ(json["machine"]["threads"], 1);
+  EXPECT_GT(json["model"]["load_s"], 0);
   ASSERT_EQ(json["results"].size(), 2u);
   for (const Json& result : json["results"]) {
     EXPECT_EQ(result["input_len"], 20);

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -98,9 +99,19 @@ Result<EngineInfo> choose_sizes(EngineConfig& config, const BenchOneBatchOptions
   return info;
 }
 
-Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {
+struct LoadedEngine {
+  std::unique_ptr<Engine> engine;
+  double load_s = 0;  // to read and pack, or draw, the weights and to reserve memory
+
+  double bytes_per_s() const { return static_cast<double>(engine->info().weight_bytes) / load_s; }
+};
+
+Result<LoadedEngine> load_engine(const EngineConfig& config) {
   ProgressLine progress("loading");
-  return Engine::load(config, progress.load_progress());
+  auto began = std::chrono::steady_clock::now();
+  std::unique_ptr<Engine> engine = TRY(Engine::load(config, progress.load_progress()));
+  std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
+  return LoadedEngine{std::move(engine), passed.count()};
 }
 
 // The limit is the larger of the time to read the bytes and the time to compute the products.
@@ -244,8 +255,9 @@ Json limits_json(const std::optional<MachineLimits>& limits) {
           {"int8_ops_per_s", rate(Operand::kInt8)}};
 }
 
-Json to_json(const EngineInfo& info, const BenchOneBatchOptions& o,
+Json to_json(const LoadedEngine& loaded, const BenchOneBatchOptions& o,
              const std::optional<MachineLimits>& limits, const BatchRuns& measured) {
+  const EngineInfo& info = loaded.engine->info();
   Json list = Json::array();
   for (const Measurement& m : measured.medians) list.push_back(rates_json(m));
   Result<FittedSteps> step_times = fit_step_times(measured.observed);
@@ -255,6 +267,7 @@ Json to_json(const EngineInfo& info, const BenchOneBatchOptions& o,
            {{"path", o.config.model_path},
             {"family", info.architecture},
             {"load_format", o.config.load_format},
+            {"load_s", loaded.load_s},
             {"parameters_total", info.parameters_total},
             {"parameters_active", info.parameters_active},
             {"weight_bytes", info.weight_bytes},
@@ -295,6 +308,12 @@ std::string table(const std::vector<Measurement>& results) {
   return text;
 }
 
+std::string describe(const LoadedEngine& loaded) {
+  return fmt::format("weights: {:.0f} MB in memory after {:.2f} s ({:.1f} GB/s)\n",
+                     static_cast<double>(loaded.engine->info().weight_bytes) / 1e6, loaded.load_s,
+                     loaded.bytes_per_s() / 1e9);
+}
+
 std::string describe(const MachineLimits& limits) {
   return fmt::format(
       "limits: reads {:.1f} GB/s; products of f32 {:.0f}, bf16 {:.0f}, int8 {:.0f} G/s",
@@ -311,19 +330,20 @@ Result<int> bench(const BenchOneBatchOptions& o) {
   }
   EngineInfo info = TRY(choose_sizes(config, o, shapes));
   std::optional<MachineLimits> limits = TRY(measure_limits(o, info));
-  std::unique_ptr<Engine> engine = TRY(load_engine(config));
-  BatchRuns measured = TRY(measure(*engine, config, shapes, o, limits));
+  LoadedEngine loaded = TRY(load_engine(config));
+  Engine& engine = *loaded.engine;
+  BatchRuns measured = TRY(measure(engine, config, shapes, o, limits));
   if (o.json) {
-    Json json = to_json(engine->info(), o, limits, measured);
-    if (config.expert_counts) json["expert_counts"] = expert_counts_json(engine->expert_counts());
+    Json json = to_json(loaded, o, limits, measured);
+    if (config.expert_counts) json["expert_counts"] = expert_counts_json(engine.expert_counts());
     fmt::print("{}\n", dump_json(json));
     return kExitSuccess;
   }
   write_stdout(table(measured.medians));
-  Json machine = describe_machine(engine->info());
-  fmt::print(stderr, "{}{}, {} threads, {} kernels\n{}{}", dim(), machine["cpu"].get<std::string>(),
-             engine->info().threads, engine->info().kernels, limits ? describe(*limits) + "\n" : "",
-             undim());
+  Json machine = describe_machine(engine.info());
+  fmt::print(stderr, "{}{}, {} threads, {} kernels\n{}{}{}", dim(),
+             machine["cpu"].get<std::string>(), engine.info().threads, engine.info().kernels,
+             limits ? describe(*limits) + "\n" : "", describe(loaded), undim());
   return kExitSuccess;
 }
 
