@@ -21,9 +21,9 @@ namespace banyan::simd {
 constexpr int64_t kInlineProducts = 1 << 17;
 // How far ahead one tile of rows prefetches, into the level-2 cache; parallel streams would evict
 // each other from level 1. A few tiles share the prefetch of the next blocks, unless those are too
-// large for the cache. With many tiles, prefetching no longer matters. From 4 kB ahead, Zen 4 reads
-// a quarter less: its own prefetcher is put off.
-constexpr int64_t kPrefetchBytes = 1024;
+// large for the cache. With many tiles, prefetching no longer matters. One row computes little
+// between its loads: from 4 kB ahead, Zen 4 reads a quarter less, whose own prefetcher is put off.
+constexpr int64_t kPrefetchBytes = 4096, kPrefetchBytesOfOneRow = 1024;
 constexpr int64_t kPrefetchBlockMax = 128 << 10;
 constexpr int64_t kPrefetchTilesMax = 16;
 constexpr int kPrefetchLevel = 2;
@@ -267,9 +267,10 @@ void place_blocks(Tile<F, R, N>& t, const GemmShape& s, const GemmPart& part, co
                   const BlockStreams& streams) {
   bool shared =
       rows.count > 1 && rows.count <= kPrefetchTilesMax && s.block_bytes <= kPrefetchBlockMax;
-  t.ahead = shared ? s.block_bytes + s.block_bytes * rows.index / rows.count : kPrefetchBytes;
+  int64_t alone = R == 1 ? kPrefetchBytesOfOneRow : kPrefetchBytes;
+  t.ahead = shared ? s.block_bytes + s.block_bytes * rows.index / rows.count : alone;
   t.ahead_bytes = shared ? kLineBytes / rows.count : kLineBytes;
-  t.header_ahead = shared ? s.block_bytes : kPrefetchBytes;
+  t.header_ahead = shared ? s.block_bytes : alone;
   for (int64_t n = 0; n < N; ++n) {
     int64_t block = streams.first + n * streams.stride;
     if (block >= streams.end) block = streams.first;

@@ -204,26 +204,30 @@ struct Format {
   std::string_view name;
   BlockShape shape;
   std::string_view exact;
-  decltype(&read_blocks<read_q4_0, kSmall>) read;
+  int64_t (*read)(const uint8_t* bytes, int64_t block_bytes, int64_t count,
+                  const QuantisedRows& to);
 };
 
+template <void (*ReadBlock)(const uint8_t* block, const Block& to), int64_t Numbers>
+constexpr Format block_format(BlockFormat format, std::string_view name, int64_t bytes,
+                              std::string_view exact) {
+  return {format, name, {Numbers, bytes}, exact, read_blocks<ReadBlock, Numbers>};
+}
+
 constexpr std::array kFormats = {
-    Format{BlockFormat::kQ4_0, "gguf q4_0", {kSmall, 18}, "int4", read_blocks<read_q4_0, kSmall>},
-    Format{BlockFormat::kQ4_1, "gguf q4_1", {kSmall, 20}, "q4", read_blocks<read_q4_1, kSmall>},
-    Format{BlockFormat::kQ5_0, "gguf q5_0", {kSmall, 22}, "q5", read_blocks<read_q5_0, kSmall>},
-    Format{BlockFormat::kQ5_1, "gguf q5_1", {kSmall, 24}, "q5", read_blocks<read_q5_1, kSmall>},
-    Format{BlockFormat::kQ8_0, "gguf q8_0", {kSmall, 34}, "int8", read_blocks<read_q8_0, kSmall>},
-    Format{BlockFormat::kQ4_K, "gguf q4_k", {kLarge, 144}, "q4", read_blocks<read_q4_k, kLarge>},
-    Format{BlockFormat::kQ5_K, "gguf q5_k", {kLarge, 176}, "q5", read_blocks<read_q5_k, kLarge>},
-    Format{BlockFormat::kQ6_K, "gguf q6_k", {kLarge, 210}, "q6", read_blocks<read_q6_k, kLarge>},
-    Format{BlockFormat::kQ2_K, "gguf q2_k", {kLarge, 84}, "q2", read_blocks<read_q2_k, kLarge>},
-    Format{BlockFormat::kQ3_K, "gguf q3_k", {kLarge, 110}, "q3", read_blocks<read_q3_k, kLarge>},
-    Format{
-        BlockFormat::kIq4Nl, "gguf iq4_nl", {kSmall, 18}, "iq4", read_blocks<read_iq4_nl, kSmall>},
-    Format{
-        BlockFormat::kIq4Xs, "gguf iq4_xs", {kLarge, 136}, "iq4", read_blocks<read_iq4_xs, kLarge>},
-    Format{
-        BlockFormat::kMxfp4, "gguf mxfp4", {kSmall, 17}, "mxfp4", read_blocks<read_mxfp4, kSmall>},
+    block_format<read_q4_0, kSmall>(BlockFormat::kQ4_0, "gguf q4_0", 18, "int4"),
+    block_format<read_q4_1, kSmall>(BlockFormat::kQ4_1, "gguf q4_1", 20, "q4"),
+    block_format<read_q5_0, kSmall>(BlockFormat::kQ5_0, "gguf q5_0", 22, "q5"),
+    block_format<read_q5_1, kSmall>(BlockFormat::kQ5_1, "gguf q5_1", 24, "q5"),
+    block_format<read_q8_0, kSmall>(BlockFormat::kQ8_0, "gguf q8_0", 34, "int8"),
+    block_format<read_q4_k, kLarge>(BlockFormat::kQ4_K, "gguf q4_k", 144, "q4"),
+    block_format<read_q5_k, kLarge>(BlockFormat::kQ5_K, "gguf q5_k", 176, "q5"),
+    block_format<read_q6_k, kLarge>(BlockFormat::kQ6_K, "gguf q6_k", 210, "q6"),
+    block_format<read_q2_k, kLarge>(BlockFormat::kQ2_K, "gguf q2_k", 84, "q2"),
+    block_format<read_q3_k, kLarge>(BlockFormat::kQ3_K, "gguf q3_k", 110, "q3"),
+    block_format<read_iq4_nl, kSmall>(BlockFormat::kIq4Nl, "gguf iq4_nl", 18, "iq4"),
+    block_format<read_iq4_xs, kLarge>(BlockFormat::kIq4Xs, "gguf iq4_xs", 136, "iq4"),
+    block_format<read_mxfp4, kSmall>(BlockFormat::kMxfp4, "gguf mxfp4", 17, "mxfp4"),
 };
 
 const Format& format_of_blocks(BlockFormat format) {
