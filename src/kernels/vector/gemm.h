@@ -433,6 +433,7 @@ size_t gemm_packed_bytes(int64_t n, int64_t k, int64_t group) {
   return static_cast<size_t>(blocks_of(n)) * shape_of<F>(k, group).block_bytes;
 }
 
+// Line `line` of all that a block has, counted through its groups.
 template <class F>
 std::byte* line_at(std::byte* block, const GemmShape& s, int64_t line) {
   return block + lines_at<F>(s, line / s.group_lines) + line % s.group_lines * kLineBytes;

@@ -18,8 +18,7 @@ struct AmxTiles {
       uint16_t row_bytes[16];
       uint8_t rows[16];
     } config = {.palette = 1};
-#pragma GCC unroll 8
-    for (int tile = 0; tile < 8; ++tile) {
+    for (int64_t tile = 0; tile < 8; ++tile) {
       bool a = tile == 4 || tile == 5, b = tile > 5;
       config.row_bytes[tile] = static_cast<uint16_t>(a ? 4 * depth : 64);
       config.rows[tile] = static_cast<uint8_t>(b ? depth : rows);
