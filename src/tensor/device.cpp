@@ -26,6 +26,7 @@ constinit const DeviceOps kHostDevice = {
     .available_bytes = [](void*) { return available_memory_bytes(); },
     .mark = [](void*) -> uint64_t { return 0; },
     .reached = [](void*, uint64_t) { return true; },
+    .wait = [](void*, uint64_t) {},
     .allocate_host = [](void*, size_t bytes) { return reserve_memory(bytes); },
     .release_host = [](void*, std::byte* data, size_t bytes) { release_memory(data, bytes); },
 };

@@ -24,7 +24,8 @@ struct DeviceOps {
   void (*release)(void* queue, std::byte* data, size_t bytes) = nullptr;
   // `from` may be changed as soon as this returns.
   void (*upload)(void* queue, void* to, const void* from, size_t bytes) = nullptr;
-  // `to` is valid once the queue is synchronised.
+  // `to` is valid once the queue is synchronised, or a later mark reached. Unless it is of
+  // allocate_host(), this may wait for all work on the queue.
   void (*download)(void* queue, void* to, const void* from, size_t bytes) = nullptr;
   // Waits for all work on the queue.
   void (*synchronise)(void* queue) = nullptr;
@@ -34,6 +35,7 @@ struct DeviceOps {
   // that work is complete.
   uint64_t (*mark)(void* queue) = nullptr;
   bool (*reached)(void* queue, uint64_t mark) = nullptr;
+  void (*wait)(void* queue, uint64_t mark) = nullptr;
   // Host memory from and to which the device copies directly; pinned if necessary.
   std::byte* (*allocate_host)(void* queue, size_t bytes) = nullptr;
   void (*release_host)(void* queue, std::byte* data, size_t bytes) = nullptr;
@@ -62,6 +64,7 @@ class DeviceQueue {
   void synchronise() const { ops_.synchronise(handle_); }
   uint64_t mark() const { return ops_.mark(handle_); }
   bool reached(uint64_t mark) const { return ops_.reached(handle_, mark); }
+  void wait(uint64_t mark) const { ops_.wait(handle_, mark); }
   int64_t available_bytes() const { return ops_.available_bytes(handle_); }
 
  private:
@@ -100,6 +103,7 @@ class HostBlock {
   ~HostBlock();
 
   std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
 
  private:
   const DeviceQueue* queue_ = nullptr;

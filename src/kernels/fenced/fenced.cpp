@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <new>
+#include <span>
 #include <vector>
 
 #include "base/check.h"
@@ -37,9 +38,9 @@ void protect(const Block& block, int protection) {
 }
 
 struct Queue {
-  std::vector<Call> calls;
+  std::vector<Call> calls;      // that have not run
   cuda::GraphCache<int> lists;  // of kernels between two synchronisations; keeps no graphs
-  uint64_t synchronised = 0;    // times that it had calls to run
+  uint64_t run = 0;             // calls that have
   std::vector<Block> blocks;
 };
 
@@ -66,10 +67,10 @@ void push_kernel(const Args& args, void (*run)(const Call& call)) {
 
 std::atomic<uint64_t> all_lists = 0, repeated_lists = 0;
 
-void count_list(Queue& queue) {
+void count_list(Queue& queue, std::span<const Call> calls) {
   cuda::ListKey key;
   bool has_kernels = false;
-  for (const Call& call : queue.calls) {
+  for (const Call& call : calls) {
     if (!call.is_kernel) continue;
     has_kernels = true;
     key.add(reinterpret_cast<uintptr_t>(call.run));
@@ -106,21 +107,32 @@ void download(void* queue, void* to, const void* from, size_t bytes) {
   });
 }
 
-void synchronise(void* handle) {
-  Queue& queue = queue_of(handle);
-  if (queue.calls.empty()) return;
-  count_list(queue);
+// Runs the first calls, and no others: what was launched after them must not be needed yet.
+void run(Queue& queue, size_t count) {
+  if (count == 0) return;
+  std::span<const Call> calls = std::span(queue.calls).first(count);
+  count_list(queue, calls);
   for (const Block& block : queue.blocks) protect(block, PROT_READ | PROT_WRITE);
-  for (const Call& call : queue.calls) call.run(call);
+  for (const Call& call : calls) call.run(call);
   for (const Block& block : queue.blocks) protect(block, PROT_NONE);
-  queue.calls.clear();
-  ++queue.synchronised;
+  queue.calls.erase(queue.calls.begin(), queue.calls.begin() + static_cast<ptrdiff_t>(count));
+  queue.run += count;
 }
 
-// What is on the queue is run by the next synchronise.
+void synchronise(void* handle) {
+  run(queue_of(handle), queue_of(handle).calls.size());
+}
+
 uint64_t mark(void* handle) {
-  const Queue& queue = queue_of(handle);
-  return queue.synchronised + (queue.calls.empty() ? 0 : 1);
+  return queue_of(handle).run + queue_of(handle).calls.size();
+}
+
+bool reached(void* handle, uint64_t mark) {
+  return queue_of(handle).run >= mark;
+}
+
+void wait(void* handle, uint64_t mark) {
+  if (!reached(handle, mark)) run(queue_of(handle), mark - queue_of(handle).run);
 }
 
 std::byte* allocate(void* queue, size_t bytes) {
@@ -154,7 +166,8 @@ constinit const DeviceOps kDevice = {
     .synchronise = synchronise,
     .available_bytes = [](void*) { return available_memory_bytes(); },
     .mark = mark,
-    .reached = [](void* handle, uint64_t mark) { return queue_of(handle).synchronised >= mark; },
+    .reached = reached,
+    .wait = wait,
     .allocate_host = [](void*, size_t bytes) { return reserve_memory(bytes); },
     .release_host = [](void*, std::byte* data, size_t bytes) { release_memory(data, bytes); },
 };
@@ -237,6 +250,7 @@ KernelTable fence(const char* name) {
       .short_conv = Queued<Of, &T::short_conv>::run,
       .draw = Queued<Of, &T::draw>::run,
       .resolve_tokens = Queued<Of, &T::resolve_tokens>::run,
+      .follow_drafts = Queued<Of, &T::follow_drafts>::run,
       .pool_keys = Queued<Of, &T::pool_keys>::run,
       .pooled_attention = Queued<Of, &T::pooled_attention>::run,
   };

@@ -1,8 +1,8 @@
 // Tables for debugging code that launches kernels: kernels of the host on a device that guards its
 // memory. Calls are enqueued with copies of their argument structs only and run when the queue
-// is synchronised; outside that time, access to device memory faults. They catch a host that reads
-// results too early, writes while a kernel reads, or passes a host array that dies before the
-// kernel runs, without needing a GPU.
+// is synchronised, or as far as a mark when that is waited for; outside that time, access to device
+// memory faults. They catch a host that reads results too early, writes while a kernel reads, or
+// passes a host array that dies before the kernel runs, without needing a GPU.
 #pragma once
 
 #include "kernels/kernel_table.h"

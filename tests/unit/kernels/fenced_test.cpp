@@ -53,6 +53,26 @@ TEST_F(Fenced, KernelsAndCopiesRunInTheirOrderWhenTheQueueIsSynchronised) {
   EXPECT_EQ(before, (std::vector<float>{1, 2, 3, 4}));
 }
 
+TEST_F(Fenced, RunsWhatIsBeforeAMarkAndNoMore) {
+  std::vector<float> before(4, -1), after(4, -1);
+  upload({1, 2, 3, 4});
+  queue_.download(before.data(), x(), sizeof(float) * 4);
+  uint64_t first = queue_.mark();
+  add(x());
+  queue_.download(after.data(), x(), sizeof(float) * 4);
+  uint64_t second = queue_.mark();
+  EXPECT_FALSE(queue_.reached(first));
+  queue_.wait(first);
+  EXPECT_TRUE(queue_.reached(first));
+  EXPECT_FALSE(queue_.reached(second));
+  EXPECT_EQ(before, (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(after[0], -1);
+  queue_.wait(first);
+  EXPECT_FALSE(queue_.reached(second));
+  queue_.wait(second);
+  EXPECT_EQ(after, (std::vector<float>{2, 4, 6, 8}));
+}
+
 TEST_F(FencedDeathTest, TheHostMayNotTouchMemoryOfTheDevice) {
   EXPECT_DEATH(x()[0] = 1, "");
   upload({1, 2, 3, 4});

@@ -160,6 +160,7 @@ const DeviceOps kCard = {
     .available_bytes = available_bytes,
     .mark = [](void* queue) { return queue_of(queue).mark(); },
     .reached = [](void* queue, uint64_t mark) { return queue_of(queue).reached(mark); },
+    .wait = [](void* queue, uint64_t mark) { queue_of(queue).wait(mark); },
     .allocate_host = allocate_host,
     .release_host = [](void*, std::byte* data, size_t) { BANYAN_CHECK_CUDA(cudaFreeHost(data)); },
 };

@@ -11,11 +11,13 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "kernels/cuda/attention_items.h"
 #include "kernels/cuda/launches.h"
 #include "kernels/cuda/logit_statistics.h"
 #include "kernels/cuda/tensor_gemm.h"
+#include "kernels/cuda/upload_ring.h"
 
 namespace banyan::cuda::device {
 
@@ -62,10 +64,7 @@ class Queue {
  public:
   Queue() {
     BANYAN_CHECK_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    for (Slot& slot : slots_) {
-      BANYAN_CHECK_CUDA(cudaMallocHost(reinterpret_cast<void**>(&slot.data), kSlotBytes));
-      BANYAN_CHECK_CUDA(cudaEventCreateWithFlags(&slot.copied, cudaEventDisableTiming));
-    }
+    BANYAN_CHECK_CUDA(cudaMallocHost(reinterpret_cast<void**>(&uploads_), kUploadBytes));
     BANYAN_CHECK_CUDA(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, 0));
     BANYAN_CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&scratch_), kScratchBytes));
   }
@@ -74,11 +73,9 @@ class Queue {
   ~Queue() {
     synchronise();
     graphs_.clear();
-    for (Slot& slot : slots_) {
-      cudaFreeHost(slot.data);
-      cudaEventDestroy(slot.copied);
-    }
+    cudaFreeHost(uploads_);
     for (cudaEvent_t event : marks_) cudaEventDestroy(event);
+    for (cudaEvent_t event : events_) cudaEventDestroy(event);
     cudaFree(scratch_);
     cudaStreamDestroy(stream_);
   }
@@ -127,13 +124,15 @@ class Queue {
   void upload(void* to, const void* from, size_t bytes) {
     flush();
     for (size_t done = 0; done < bytes;) {
-      Slot& slot = slots_[next_slot_++ % kSlots];
-      size_t part = bytes - done < kSlotBytes ? bytes - done : kSlotBytes;
-      BANYAN_CHECK_CUDA(cudaEventSynchronize(slot.copied));
-      std::memcpy(slot.data, static_cast<const std::byte*>(from) + done, part);
-      BANYAN_CHECK_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(to) + done, slot.data, part,
+      size_t part = bytes - done < ring_.part_max() ? bytes - done : ring_.part_max();
+      std::byte* place = uploads_ + ring_.take(part, [this](cudaEvent_t copied) {
+        BANYAN_CHECK_CUDA(cudaEventSynchronize(copied));
+        events_.push_back(copied);
+      });
+      std::memcpy(place, static_cast<const std::byte*>(from) + done, part);
+      BANYAN_CHECK_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(to) + done, place, part,
                                         cudaMemcpyHostToDevice, stream_));
-      BANYAN_CHECK_CUDA(cudaEventRecord(slot.copied, stream_));
+      ring_.started(record_event());
       done += part;
     }
   }
@@ -141,20 +140,24 @@ class Queue {
   // The end of what is on the stream now, and whether the card has got there.
   uint64_t mark() {
     flush();
-    cudaEvent_t event = nullptr;
-    BANYAN_CHECK_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    BANYAN_CHECK_CUDA(cudaEventRecord(event, stream_));
-    marks_.push_back(event);
+    marks_.push_back(record_event());
     return ++marked_;
   }
   bool reached(uint64_t mark) {
-    for (; !marks_.empty(); marks_.pop_front()) {
+    while (!marks_.empty()) {
       cudaError_t state = cudaEventQuery(marks_.front());
       if (state == cudaErrorNotReady) break;
       BANYAN_CHECK_CUDA(state);
-      cudaEventDestroy(marks_.front());
+      drop_mark();
     }
-    return marked_ - marks_.size() >= mark;
+    return reached() >= mark;
+  }
+  // Work behind the mark goes on.
+  void wait(uint64_t mark) {
+    while (reached() < mark) {
+      BANYAN_CHECK_CUDA(cudaEventSynchronize(marks_.front()));
+      drop_mark();
+    }
   }
 
   // kScratchBytes for the next launch. Kernels of a stream run one after the other, so that all of
@@ -165,14 +168,7 @@ class Queue {
   std::byte* scratch() const { return scratch_; }
 
  private:
-  static constexpr int kSlots = 2;
-  static constexpr size_t kSlotBytes = size_t{16} << 20;
-
-  struct Slot {
-    std::byte* data = nullptr;  // pinned
-    cudaEvent_t copied = nullptr;
-  };
-
+  static constexpr size_t kUploadBytes = size_t{32} << 20;
   static constexpr size_t kGraphMin = 8;  // launches
 
   static bool wants_graphs() {
@@ -180,6 +176,23 @@ class Queue {
     return value == nullptr || std::strcmp(value, "0") != 0;
   }
   void wait() const { BANYAN_CHECK_CUDA(cudaStreamSynchronize(stream_)); }
+  uint64_t reached() const { return marked_ - marks_.size(); }
+  void drop_mark() {
+    events_.push_back(marks_.front());
+    marks_.pop_front();
+  }
+  // At what is on the stream now.
+  cudaEvent_t record_event() {
+    cudaEvent_t event = nullptr;
+    if (events_.empty()) {
+      BANYAN_CHECK_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    } else {
+      event = events_.back();
+      events_.pop_back();
+    }
+    BANYAN_CHECK_CUDA(cudaEventRecord(event, stream_));
+    return event;
+  }
   Graph* record(const ListKey& key) {
     std::unique_ptr<Graph> graph = Graph::record(stream_, [this] { launches_.issue_all(this); });
     makes_graphs_ = graph != nullptr;
@@ -193,9 +206,10 @@ class Queue {
   bool makes_graphs_ = wants_graphs();
   std::deque<cudaEvent_t> marks_;  // that are not known to be reached
   uint64_t marked_ = 0;
+  std::vector<cudaEvent_t> events_;  // free ones
   int multiprocessors_ = 0;
-  Slot slots_[kSlots];
-  unsigned next_slot_ = 0;
+  std::byte* uploads_ = nullptr;  // pinned
+  UploadRing<cudaEvent_t> ring_{kUploadBytes};
   std::byte* scratch_ = nullptr;
 };
 
