@@ -130,8 +130,9 @@ struct EngineConfig {
   // longer bit-identical to a run without the cache, which would prefill that answer.
   bool reuse_generated_state = false;
   // Launch the next step before the previous step's results are read, unless a constraint or
-  // penalty needs its tokens, so that a device never waits for the host. Changes no result.
-  bool overlap_schedule = false;
+  // penalty needs its tokens, so that a device never waits for the host. Changes no result. Not
+  // set: on devices, not on CPUs.
+  std::optional<bool> overlap_schedule;
   bool expert_counts = false;  // mixture of experts: count how often each expert is chosen
   // Compute EngineInfo::state_digest: reads and hashes all weights once. The hashes are kept in the
   // user's cache folder until a file changes.
@@ -163,6 +164,10 @@ struct EngineConfig {
   // mtp: it drafts the first so many tokens of the vocabulary, the frequent ones, since the rows of
   // the output head are most of what a proposal reads; 0: all
   int64_t draft_vocabulary = 65536;
+  // mtp, eagle3: steps in flight, each launched before the drafts of the one before it are
+  // verified, so that a device never waits for the host. 1: a step waits until the one before it is
+  // read.
+  int scheduler_steps = 1;
   int ngram_tokens_min = 2;   // ngram: shortest match, in tokens
   int ngram_tokens_max = 32;  // ngram: longest match compared; of those this long the latest wins
   // Draft only while measured step times show a gain. The number of steps then depends on the

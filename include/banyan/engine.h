@@ -66,6 +66,7 @@ struct EngineInfo : ModelInfo, WeightCounts {
   int64_t state_bytes_max = 0;    // with every page and slot in use
   int64_t prefill_rows_max = 0;   // per step, beyond one row per decoding sequence
   int64_t step_bytes = 0;         // activation memory of the largest step
+  bool overlap_schedule = false;  // whether steps are launched before the last one is read
 
   // With EngineConfig::state_digest: SHA-256, in hexadecimal, over everything that can change a bit
   // of the layer states, and its inputs. Engines with equal digests may exchange states.

@@ -51,6 +51,8 @@ struct StateSpec {
   bool advisory = false;
   // Used to choose keys, not attended to. For reports only.
   bool index = false;
+  // Its op divides the rows of a step by their positions on the host.
+  bool host_plans = false;
 
   // kSlot: a sequence resumes from a copy only at multiples of this, which is the chunk of its
   // mixer's prefill form.

@@ -7,6 +7,11 @@
 namespace banyan {
 namespace {
 
+void add_row(TokenId token, int64_t position, Batch& batch) {
+  batch.tokens.push_back(token);
+  batch.positions.push_back(narrow<int32_t>(position));
+}
+
 // The rows of positions [first, end), along the trunk or a branch of the sequence's draft.
 void add_rows(Sequence& s, int path, int64_t first, int64_t end, Batch& batch,
               std::vector<LogitRowUse>& uses) {
@@ -19,8 +24,7 @@ void add_rows(Sequence& s, int path, int64_t first, int64_t end, Batch& batch,
       batch.logit_rows.push_back(narrow<int32_t>(batch.rows()));
       uses.push_back({&s, position, token, samples, path});
     }
-    batch.tokens.push_back(token);
-    batch.positions.push_back(narrow<int32_t>(position));
+    add_row(token, position, batch);
   }
 }
 
@@ -85,6 +89,10 @@ void add_drafts(const StepPlan& plan, const StateClasses& classes, Batch& batch)
   }
 }
 
+void add_units(const Sequence& s, const StateClasses& classes, Batch& batch) {
+  for (int c = 0; c < classes.count; ++c) append(s.held(c).units, at(batch.tables, c));
+}
+
 }  // namespace
 
 void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch,
@@ -94,7 +102,7 @@ void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch
   for (const PlannedSpan& span : plan.spans) {
     Sequence& s = *span.sequence;
     add_span(s, span.first, span.count, batch);
-    for (int c = 0; c < classes.count; ++c) append(s.held(c).units, at(batch.tables, c));
+    add_units(s, classes, batch);
     add_rows(s, 0, span.first, span.end(), batch, uses);
   }
   for (const PlannedBranch& branch : plan.branches) {
@@ -103,6 +111,33 @@ void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch
   add_drafts(plan, classes, batch);
   add_captures(plan.captures, classes, batch);
   batch.copies = plan.copies;
+}
+
+void build_following(const StepPlan& plan, const StateClasses& classes, Batch& batch,
+                     std::vector<LogitRowUse>& uses) {
+  batch.clear();
+  uses.clear();
+  for (const PlannedSpan& span : plan.spans) {
+    Sequence& s = *span.sequence;
+    add_span(s, span.first, span.count, batch);
+    add_units(s, classes, batch);
+    for (int64_t position = span.first; position < span.end(); ++position) {
+      batch.logit_rows.push_back(narrow<int32_t>(batch.rows()));
+      uses.push_back({.sequence = &s, .position = position, .samples = true});
+      add_row(0, position, batch);
+    }
+  }
+  add_drafts(plan, classes, batch);
+}
+
+void build_draft_rows(const StepPlan& plan, int64_t ahead, const StateClasses& classes,
+                      Batch& batch) {
+  batch.clear();
+  for (const PlannedSpan& span : plan.spans) {
+    add_span(*span.sequence, span.first + ahead, 1, batch);
+    add_units(*span.sequence, classes, batch);
+    add_row(Batch::kSampleOfRow - narrow<TokenId>(batch.rows()), span.first + ahead, batch);
+  }
 }
 
 }  // namespace banyan

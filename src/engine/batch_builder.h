@@ -21,4 +21,14 @@ struct LogitRowUse {
 void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch,
                  std::vector<LogitRowUse>& uses);
 
+// The same for a step that follows one which is not read yet (Scheduler::follow()): its tokens, and
+// where exactly its rows are, become known on the device.
+void build_following(const StepPlan& plan, const StateClasses& classes, Batch& batch,
+                     std::vector<LogitRowUse>& uses);
+
+// A row of each span of such a plan, whose token is the one drawn in that row before, at most
+// `ahead` positions into the span.
+void build_draft_rows(const StepPlan& plan, int64_t ahead, const StateClasses& classes,
+                      Batch& batch);
+
 }  // namespace banyan

@@ -1,5 +1,8 @@
 #include "banyan/engine.h"
 
+#include <algorithm>
+#include <span>
+
 #include "base/error.h"
 #include "engine/assemble.h"
 #include "engine/drafters/draft_model.h"
@@ -8,6 +11,19 @@
 #include "engine/tiers/open.h"
 
 namespace banyan {
+namespace {
+
+Status check_scheduler_steps(const EngineConfig& config, std::span<const NamedDrafter> drafters) {
+  bool ahead = std::ranges::any_of(
+      drafters, [](const NamedDrafter& drafter) { return drafter.drafter->drafts_ahead(); });
+  if (config.scheduler_steps == 1 || ahead) return {};
+  return invalid_argument(
+      "scheduler_steps is {}, but nothing here drafts while a step is in flight: the model's own "
+      "layer or a head would (--speculative-algorithm NEXTN or EAGLE3)",
+      config.scheduler_steps);
+}
+
+}  // namespace
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
@@ -91,6 +107,7 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
     for (NamedDrafter& drafter : make_drafters(chosen, {*runner, std::move(draft)})) {
       drafters.push_back(std::move(drafter));
     }
+    TRY(check_scheduler_steps(chosen, drafters));
     return std::unique_ptr<Engine>(new Engine(std::make_unique<Engine::Impl>(
         chosen, std::move(runner), std::move(drafters), std::move(filter), std::move(tiers))));
   });

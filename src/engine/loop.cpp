@@ -68,6 +68,7 @@ Engine::Impl::Impl(const EngineConfig& config, std::unique_ptr<Runner> runner,
                   std::move(filter)) {
   // Page tables grow only while sequences do, except where many sequences share a prefix.
   auto pages = as_size(info().total_tokens_max / info().page_size_tokens);
+  steps_.resize(as_size(runner_->flights_max()));
   for (PlannedStep& step : steps_) {
     for (int c = 0; c < runner_->classes().count; ++c) {
       if (!runner_->classes()[c].paged()) continue;
@@ -165,14 +166,15 @@ bool Engine::Impl::step_once() {
   int64_t began_ns = now_ns(), generated = totals_.generated_tokens;
   PlannedStep &now = steps_[0], &next = steps_[1];
   bool overlaps = now.launched, removes = now.launched && scheduler_.removal_due(now_ns());
-  if (removes) collect();
+  while (removes && now.launched) collect();
   if (!now.launched) {
     deliver_removed();
     plan(now);
     if (now.plan.spans.empty()) return idle() || removes;
     launch(now);
   }
-  if (config_.overlap_schedule && may_launch_ahead()) {
+  follow();
+  if (info().overlap_schedule && may_launch_ahead()) {
     advance(now);
     plan(next);
     if (!next.plan.spans.empty()) launch(next);
@@ -211,10 +213,10 @@ double Engine::Impl::prompt_operations(const StepPlan& plan) const {
 }
 
 void Engine::Impl::collect() {
-  PlannedStep &now = steps_[0], &next = steps_[1];
+  PlannedStep& now = steps_[0];
   commit(wait());
-  now.launched = now.advanced = false;
-  if (next.launched) std::swap(now, next);
+  now.launched = now.advanced = now.follows = false;
+  std::rotate(steps_.begin(), steps_.begin() + 1, steps_.end());
   ++totals_.steps;
 }
 
@@ -236,6 +238,7 @@ void Engine::Impl::deliver(std::unique_ptr<Sequence> s, FinishReason reason) {
 }
 
 void Engine::Impl::plan(PlannedStep& step) {
+  followed_ = 0;
   TraceSpan span_of_plan(trace_.get(), "step", "plan");
   scheduler_.plan(step.plan);
   for (const PlannedSpan& span : step.plan.spans) {
@@ -266,6 +269,53 @@ bool Engine::Impl::may_launch_ahead() const {
     return request.constraint == nullptr && !request.sampling.reads_tokens() &&
            !speculator_.may_draft(*use.sequence);
   });
+}
+
+void Engine::Impl::follow() {
+  for (int64_t i = 0; i < runner_->in_flight(); ++i) {
+    StepPlan& plan = at(steps_, i).plan;
+    if (at(steps_, i).follows) Scheduler::locate(i > 0 ? &at(steps_, i - 1).plan : nullptr, plan);
+  }
+  while (runner_->in_flight() < config_.scheduler_steps && launch_following()) {
+    ++followed_;
+    ++overlapped_steps_;
+  }
+}
+
+// Now and then drafters are chosen anew.
+bool Engine::Impl::launch_following() {
+  constexpr int64_t kFollowedMax = 64;
+  int64_t unread = runner_->in_flight();
+  const PlannedStep& last = at(steps_, unread - 1);
+  PlannedStep& next = at(steps_, unread);
+  if (followed_ == kFollowedMax || last.advanced) return false;
+  std::span<const int64_t> drafts = speculator_.drafts_ahead(last.plan);
+  if (drafts.empty() || !scheduler_.follow(last.plan, drafts, next.plan)) return false;
+  TraceSpan span(trace_.get(), "step", "launch");
+  Runner::DraftPasses& passes = next.passes;
+  passes.drafts = std::ranges::max(drafts);
+  build_following(next.plan, runner_->classes(), next.batch, next.uses);
+  build_following_draws(next.uses, info().vocabulary, next.draws);
+  build_draft_rows(next.plan, passes.drafts, runner_->classes(), passes.row);
+  build_draft_draws(next.plan, passes.drafts, runner_->predicted_vocabulary(), passes.draws);
+  span.set_rows(next.batch.rows());
+  runner_->launch_following(last.batch, next.batch, next.draws, passes);
+  next.launched = next.follows = true;
+  return true;
+}
+
+void Engine::Impl::locate(PlannedStep& step) {
+  Scheduler::locate(nullptr, step.plan);
+  speculator_.take_drafts(step.plan, runner_->collected_drafts());
+  size_t row = 0;
+  for (const PlannedSpan& span : step.plan.spans) {
+    for (int64_t i = 0; i < span.count; ++i, ++row) {
+      LogitRowUse& use = step.uses[row];
+      if (use.sequence == nullptr) continue;
+      use.position = span.first + i;
+      use.token = i == 0 ? use.sequence->tokens.back() : at(use.sequence->draft.tokens, i - 1);
+    }
+  }
 }
 
 void Engine::Impl::advance(PlannedStep& step) {
@@ -319,12 +369,13 @@ void Engine::Impl::know_tokens(PlannedStep& next, const DrawResults& results) {
 void Engine::Impl::commit(const DrawResults& results) {
   TraceSpan span_of_commit(trace_.get(), "step", "commit");
   PlannedStep& step = steps_[0];
-  for (Sequence* s : ended_) scheduler_.remove(s);
-  ended_.clear();
+  remove_ended();
+  if (step.follows) locate(step);
   accept(results);
   scheduler_.settle_branches(step.plan);
-  if (steps_[1].launched) know_tokens(steps_[1], results);
-  speculator_.settle(step.plan, scheduler_.running());
+  bool followed = steps_[1].follows;
+  if (steps_[1].launched && !followed) know_tokens(steps_[1], results);
+  speculator_.settle(step.plan, scheduler_.running(), followed);
   if (!step.advanced) scheduler_.commit(step.plan);
   for (const PlannedSpan& span : step.plan.spans) {
     if (span.sequence == nullptr) continue;
@@ -407,19 +458,29 @@ void Engine::Impl::tell_usage(const Sequence& s, TokenEvent& event) {
 // Delivers the sequence's last event. Its pages are freed before the sink is called, unless the
 // step in flight has rows of it.
 void Engine::Impl::end(Sequence& s, TokenEvent event) {
-  bool in_flight = forget(steps_[1], s);
-  forget(steps_[0], s);
+  int64_t in_flight = 0;  // the last step that has rows of it, counted from this one
+  for (int64_t i = 0; i < std::ssize(steps_); ++i) {
+    if (forget(at(steps_, i), s)) in_flight = i;
+  }
   event.sequence = s.id;
   tell_usage(s, event);
   speculator_.end(s);
   if (!event.has_token) event.position = std::ssize(s.tokens);
-  if (!in_flight) {
+  if (in_flight == 0) {
     std::unique_ptr<Sequence> ended = scheduler_.remove(&s);
     return ended->sink(event);
   }
   s.finish = event.finish;
-  ended_.push_back(&s);
+  ended_.push_back({&s, in_flight});
   s.sink(event);
+}
+
+// Called once for each step that is collected.
+void Engine::Impl::remove_ended() {
+  for (Ended& ended : ended_) {
+    if (--ended.steps == 0) scheduler_.remove(ended.sequence);
+  }
+  std::erase_if(ended_, [](const Ended& ended) { return ended.steps == 0; });
 }
 
 // Removes the sequence's rows from the step, if it was launched. Returns whether it had any.

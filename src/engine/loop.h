@@ -25,6 +25,12 @@ namespace banyan {
 // is collected. A step is collected first if a constraint or a penalty needs its tokens, or if a
 // cancelled request is to be delivered.
 //
+// With scheduler_steps, steps follow steps whose drafts the model's own layer has made and nobody
+// has verified (Runner::launch_following). Such a step has the spans of the one before it, and the
+// host learns where they are when that one is committed. Up to (drafts + 1) tokens a step are
+// reserved for each sequence, from its last known token on: for n steps in flight (K + 1) n, no
+// matter how many were accepted before.
+//
 // Sinks run in commit and in the delivery of cancellations. They may submit and cancel; neither
 // moves a Sequence.
 class Engine::Impl {
@@ -79,13 +85,17 @@ class Engine::Impl {
     Batch batch;
     std::vector<LogitRowUse> uses;  // sequence null: ended
     DrawBatch draws;
-    bool launched = false, advanced = false;
+    Runner::DraftPasses passes;  // of a step that follows another unread
+    bool launched = false, advanced = false, follows = false;
   };
 
   void plan(PlannedStep& step);     // queued requests -> step
   void launch(PlannedStep& step);   // step -> in flight
   bool may_launch_ahead() const;    // while steps_[0] is in flight
   void advance(PlannedStep& step);  // sequences -> as commit leaves them, without its tokens
+  void follow();                    // launches steps that follow the ones in flight
+  bool launch_following();          // one more; false if that cannot be or had better not
+  void locate(PlannedStep& step);   // whose step before is committed
   bool idle();                      // there is no step to plan
   double prompt_operations(const StepPlan& plan) const;
   void collect();                           // waits for steps_[0]; the next step takes its place
@@ -101,6 +111,7 @@ class Engine::Impl {
   static void tell_usage(const Sequence& s, TokenEvent& event);
   void end(Sequence& s, TokenEvent event);
   static bool forget(PlannedStep& step, const Sequence& s);
+  void remove_ended();
 
   EngineConfig config_;
   std::unique_ptr<Runner> runner_;
@@ -111,9 +122,14 @@ class Engine::Impl {
   EngineStats totals_;
   int64_t overlapped_steps_ = 0;
 
-  PlannedStep steps_[2];          // the one to be collected next, and the one after it
-  std::vector<uint8_t> on_path_;  // of each use; 0: the row of a rejected draft, ignored
-  std::vector<Sequence*> ended_;  // reported, with rows in the step in flight
+  std::vector<PlannedStep> steps_;  // the one to be collected next, and those after it
+  int64_t followed_ = 0;            // steps that follow the last planned one
+  std::vector<uint8_t> on_path_;    // of each use; 0: the row of a rejected draft, ignored
+  struct Ended {
+    Sequence* sequence = nullptr;
+    int64_t steps = 0;  // that are to be collected before it can be removed
+  };
+  std::vector<Ended> ended_;  // reported, with rows in steps in flight
   bool stepping_ = false;
   std::shared_ptr<TraceLog> trace_;  // null: not profiling
 };

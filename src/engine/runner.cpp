@@ -124,6 +124,8 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   runner->info_ =
       TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config), available));
   runner->info_.kernels_reason = std::move(reason);
+  runner->info_.overlap_schedule =
+      config.overlap_schedule.value_or(!runner->queue_->ops().host_memory);
   add_identity(config, runner->model_, *runner->kernels_, runner->info_);
   if (runner->info_.total_tokens_max == 0) return no_room(config, runner->info_, available);
   TRY(runner->reserve(config));
@@ -133,6 +135,7 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
 // The memory of pools and steps.
 Status Runner::reserve(const EngineConfig& config) {
   UnitCounts units = unit_counts(info_);
+  for (int i = 0; i < std::max(2, config.scheduler_steps); ++i) flights_.emplace_back(*queue_);
   if (config.emulated_steps) {
     emulator_ = std::make_unique<StepEmulator>(*config.emulated_steps, info_.vocabulary);
     units.fill(1);
@@ -140,9 +143,9 @@ Status Runner::reserve(const EngineConfig& config) {
   pools_ = std::make_unique<StatePools>(
       TRY(StatePools::create(model_.states, info_.page_size_tokens, units, *queue_)));
   if (emulator_ != nullptr) return {};
-  inputs_ = std::make_unique<StepImage>(*queue_);
-  for (Flight& flight : flights_) flight.image = std::make_unique<DrawImage>(*queue_);
-  prediction_.image = std::make_unique<DrawImage>(*queue_);
+  for (std::unique_ptr<Image>& image : images_) image = std::make_unique<Image>(*queue_);
+  aside_ = std::make_unique<Image>(*queue_);
+  prediction_ = std::make_unique<Drawn>(*queue_);
   arena_ = Arena(as_size(info_.step_bytes), *queue_);
   if (config.expert_counts && !model_.expert_layers.empty()) {
     const ExpertLayer& last = model_.expert_layers.back();
@@ -153,13 +156,14 @@ Status Runner::reserve(const EngineConfig& config) {
   return {};
 }
 
-Step Runner::make_step(Arena& arena, const Batch& batch, std::span<const int> auxiliary_layers) {
+Step Runner::make_step(Arena& arena, const Batch& batch, const StepInputs& inputs,
+                       std::span<const int> auxiliary_layers) {
   return {.kernels = traced_ ? traced_->enter() : *kernels_,
           .launch = {.queue = queue_->handle(), .threads = threads_.get()},
           .arena = arena,
           .pools = *pools_,
           .batch = batch,
-          .inputs = inputs_->load(batch),
+          .inputs = inputs,
           .comm = *comm_,
           .expert_counts = reinterpret_cast<int64_t*>(device_expert_counts_.data()),
           .trace = traced_ ? &traced_->log() : nullptr,
@@ -197,19 +201,34 @@ double ExpertCounts::active_mean() const {
 
 void Runner::launch(const Batch& batch, const DrawBatch& draws) {
   CHECK(in_flight() < 2 && draws.rows.size() == batch.logit_rows.size());
+  const DrawResult* drawn = nullptr;
   if (emulator_ != nullptr) {
     emulator_->launch(batch, draws);
     ++launched_;
     return;
   }
-  const DrawResult* drawn = nullptr;
-  if (in_flight() > 0) drawn = flights_[(launched_ - 1) % 2].image->drawn();
-  Flight& flight = flights_[launched_++ % 2];
-  const DrawArgs& args = flight.image->load(draws, flight.results);
-  run_step(batch, drawn, [&](Step& s, int64_t first, Tensor logits, const LogitStats& stats) {
-    draw(s, logits, stats, args, first);
+  if (in_flight() > 0) drawn = image(launched_ - 1).draws.drawn();
+  Image& now = image(launched_);
+  Flight& flight = at(flights_, launched_ % flights_max());
+  const DrawArgs& args = now.draws.load(draws, flight.drawn.results);
+  arena_.rewind(0);
+  Step step = make_step(arena_, batch, now.inputs.load(batch));
+  step.drawn = drawn;
+  flight.drafted.results.rows.clear();
+  run_step(step, args);
+  end_launch(now, flight);
+}
+
+void Runner::end_launch(const Image& image, Flight& flight) {
+  flight.drawn.download.start(image.draws, flight.drawn.results);
+  flight.mark = queue_->mark();
+  ++launched_;
+}
+
+void Runner::run_step(Step& step, const DrawArgs& draws) {
+  run_step(step, [&](Step& s, int64_t first, Tensor logits, const LogitStats& stats) {
+    draw(s, logits, stats, draws, first);
   });
-  flight.image->download(flight.results);
 }
 
 const DrawResults& Runner::collect() {
@@ -218,26 +237,31 @@ const DrawResults& Runner::collect() {
     ++collected_;
     return emulator_->collect();
   }
-  queue_->synchronise();
+  Flight& flight = at(flights_, collected_++ % flights_max());
+  queue_->wait(flight.mark);
+  for (Drawn* drawn : {&flight.drawn, &flight.drafted}) drawn->download.finish(drawn->results);
   publish_expert_counts();
-  return flights_[collected_++ % 2].results;
+  return flight.drawn.results;
+}
+
+const DrawResults& Runner::collected_drafts() const {
+  return at(flights_, (collected_ - 1) % flights_max()).drafted.results;
 }
 
 void Runner::run(const Batch& batch, ConsumeLogits consume) {
-  run_step(batch, nullptr, [&](Step&, int64_t first, Tensor logits, const LogitStats& stats) {
+  CHECK(emulator_ == nullptr);
+  arena_.rewind(0);
+  Step step = make_step(arena_, batch, aside_->inputs.load(batch));
+  run_step(step, [&](Step&, int64_t first, Tensor logits, const LogitStats& stats) {
     consume_on_host(first, logits, stats, consume);
   });
   publish_expert_counts();
 }
 
-void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLogits consume) {
-  CHECK(emulator_ == nullptr);
-  arena_.rewind(0);
-  Step step = make_step(arena_, batch, {});
-  step.drawn = drawn;
+void Runner::run_step(Step& step, ConsumeStepLogits consume) {
   copy_states(step);
   Outputs outputs = model_.model->forward(step);
-  auto count = std::ssize(batch.logit_rows);
+  auto count = std::ssize(step.batch.logit_rows);
   size_t mark = arena_.mark();
   features_ = outputs.features;
   after_features_ = mark;
@@ -250,13 +274,98 @@ void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLo
   }
 }
 
+// ---- Steps behind steps that nobody has read ---------------------------------------------------
+
+bool Runner::can_follow() const {
+  if (emulator_ != nullptr || !predicts()) return false;
+  return queue_->ops().host_memory || std::ranges::none_of(model_.states, &StateSpec::host_plans);
+}
+
+// Where the spans of the step launched last continue, for kernels to fill in `batch`.
+FollowDraftsArgs Runner::follow(const StepImage& after, const Batch& batch) {
+  const Image& last = image(launched_ - 1);
+  FollowDraftsArgs args = after.unknown(batch);
+  args.launch = {.queue = queue_->handle(), .threads = threads_.get()};
+  args.before = last.inputs.inputs().spans.device;
+  args.tokens = last.inputs.inputs().tokens;
+  args.drawn = last.draws.drawn();
+  return args;
+}
+
+void Runner::launch_following(const Batch& before, const Batch& batch, const DrawBatch& draws,
+                              const DraftPasses& passes) {
+  CHECK(in_flight() > 0 && in_flight() < flights_max() && can_follow());
+  Image& now = image(launched_);
+  Flight& flight = at(flights_, launched_ % flights_max());
+  const DrawArgs& drafts = aside_->draws.load(passes.draws, flight.drafted.results);
+  predict_after(before, passes);
+  for (int64_t i = 0; i < passes.drafts; ++i) draw_draft(i, passes, drafts);
+  flight.drafted.download.start(aside_->draws, flight.drafted.results);
+  const DrawArgs& args = now.draws.load(draws, flight.drawn.results);
+  arena_.rewind(0);
+  Step step = make_step(arena_, batch, now.inputs.load(batch));
+  FollowDraftsArgs next = follow(now.inputs, batch);
+  next.draws = now.draws.rows();
+  next.drafted = drafts.results;
+  next.vocabulary = info_.vocabulary;
+  step.kernels.follow_drafts(next);
+  run_step(step, args);
+  end_launch(now, flight);
+}
+
+// Runs the layer over all rows of the step launched last, each with the token that it drew, and
+// keeps the output of each span's last accepted one. What it writes for the rows behind that is
+// written again before anything reads it.
+void Runner::predict_after(const Batch& before, const DraftPasses& passes) {
+  arena_.rewind(after_features_);
+  StepInputs inputs = image(launched_ - 1).inputs.inputs();
+  Step step = make_step(arena_, before, inputs);
+  auto spans = std::ssize(before.spans);
+  predicted_ = step.allocate({spans, model_.model->predicted_width()});
+  after_predicted_ = arena_.mark();
+  for (auto i = std::ssize(samples_); i < before.rows(); ++i) {
+    samples_.push_back(Batch::kSampleOfRow - narrow<TokenId>(i));
+  }
+  inputs.tokens = step.upload(std::span<const TokenId>(samples_).first(as_size(before.rows())));
+  step.drawn = image(launched_ - 1).draws.drawn();
+  Tensor outputs = model_.model->predict(step, features_);
+  auto* last_rows = arena_.allocate_array<int32_t>(spans);
+  aside_->inputs.load(passes.row);
+  FollowDraftsArgs args = follow(aside_->inputs, passes.row);
+  args.offset = -1;
+  args.last_rows = last_rows;
+  args.next_tokens = nullptr;
+  step.kernels.follow_drafts(args);
+  step.copy(select_rows(step, outputs, last_rows, spans), predicted_);
+}
+
+// Draws the next token of all drafts from the kept outputs. Before all but the first, the layer
+// runs over the one before.
+void Runner::draw_draft(int64_t number, const DraftPasses& passes, const DrawArgs& draws) {
+  arena_.rewind(after_predicted_);
+  Step step = make_step(arena_, passes.row, aside_->inputs.inputs());
+  auto spans = std::ssize(passes.row.spans);
+  FollowDraftsArgs args = follow(aside_->inputs, passes.row);
+  args.offset = number - 1;
+  args.draws = aside_->draws.rows() + number * spans;
+  args.ahead = 2;
+  args.next_tokens = nullptr;
+  step.kernels.follow_drafts(args);
+  if (number > 0) {
+    step.drawn = draws.results + (number - 1) * spans;
+    step.copy(model_.model->predict(step, predicted_), predicted_);
+  }
+  draw_kept(step, spans, draws, number * spans,
+            [&](int64_t first, int64_t count) { return predicted_.rows(first, count); });
+}
+
 // Kept outputs are stored right after the step's features. Copy the rows that this call reads
 // from them before they are overwritten.
 void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool again) {
   CHECK(in_flight() == 0 && std::ssize(from) == batch.rows());
   auto kept = std::ssize(batch.logit_rows);
   arena_.rewind(again ? after_predicted_ : after_features_);
-  Step step = make_step(arena_, batch, {});
+  Step step = make_step(arena_, batch, aside_->inputs.load(batch));
   if (!again) {
     predicted_ = step.allocate({std::max<int64_t>(kept, 1), model_.model->predicted_width()});
     after_predicted_ = arena_.mark();
@@ -272,20 +381,29 @@ void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool aga
 const DrawResults& Runner::draw_predicted(std::span<const int32_t> rows, const DrawBatch& draws) {
   static const Batch kNone;
   arena_.rewind(after_predicted_);
-  Step step = make_step(arena_, kNone, {});
+  Step step = make_step(arena_, kNone, aside_->inputs.load(kNone));
   const int32_t* chosen = step.upload(rows);
-  const DrawArgs& args = prediction_.image->load(draws, prediction_.results);
+  const DrawArgs& args = aside_->draws.load(draws, prediction_->results);
+  draw_kept(step, std::ssize(rows), args, 0, [&](int64_t first, int64_t count) {
+    return select_rows(step, predicted_, chosen + first, count);
+  });
+  prediction_->download.start(aside_->draws, prediction_->results);
+  queue_->synchronise();
+  prediction_->download.finish(prediction_->results);
+  return prediction_->results;
+}
+
+// Draws from `count` kept outputs, a block of kept(first, rows) at a time, by the rows of `draws`
+// from `first_draw` on.
+void Runner::draw_kept(Step& step, int64_t count, const DrawArgs& draws, int64_t first_draw,
+                       FunctionRef<Tensor(int64_t first, int64_t rows)> kept) {
   size_t mark = arena_.mark();
-  for (int64_t first = 0; first < std::ssize(rows); first += kLogitRowsMax) {
-    int64_t count = std::min(kLogitRowsMax, std::ssize(rows) - first);
-    Tensor kept = select_rows(step, predicted_, chosen + first, count);
-    Tensor logits = model_.model->predicted_logits(step, kept);
-    draw(step, logits, logit_stats(step, logits), args, first);
+  for (int64_t first = 0; first < count; first += kLogitRowsMax) {
+    Tensor outputs = kept(first, std::min(kLogitRowsMax, count - first));
+    Tensor logits = model_.model->predicted_logits(step, outputs);
+    draw(step, logits, logit_stats(step, logits), draws, first_draw + first);
     arena_.rewind(mark);
   }
-  prediction_.image->download(prediction_.results);
-  queue_->synchronise();
-  return prediction_.results;
 }
 
 void Runner::consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,
@@ -311,7 +429,7 @@ void Runner::publish_expert_counts() {
 Runner::Hidden Runner::run_hidden(const Batch& batch, std::span<const int> layers) {
   CHECK(emulator_ == nullptr);
   Arena arena(measure_step_bytes(model_, *kernels_, batch.rows(), layers), *queue_);
-  Step step = make_step(arena, batch, layers);
+  Step step = make_step(arena, batch, aside_->inputs.load(batch), layers);
   copy_states(step);
   Outputs outputs = model_.model->forward(step);
   Hidden hidden;

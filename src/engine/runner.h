@@ -40,9 +40,28 @@ class Runner {
   // that step draws (Batch::kSampleOfRow). Both arguments must live until the step is collected.
   void launch(const Batch& batch, const DrawBatch& draws);
 
-  // Waits for the oldest step in flight. The result is valid until the second launch after this
-  // call.
+  // How the drafts of a step are made on the device.
+  struct DraftPasses {
+    int64_t drafts = 0;  // the most tokens of a span
+    Batch row;           // a row of each span, for the tokens after the first
+    DrawBatch draws;     // [drafts, spans]
+  };
+  // Whether steps can be launched behind steps whose drafts are not verified yet.
+  bool can_follow() const;
+  // Enqueues the same for a step whose spans continue those of `before`, the step launched last,
+  // after whatever drafts that accepts. All rows of both draw. Drafts come from the layer of
+  // predicts(). Of `batch` and `passes`, tokens, positions and the draws' noise are filled in on
+  // the device: positions here are the last ones possible. Fewer than flights_max() may be in
+  // flight; all arguments must live until the step is collected.
+  void launch_following(const Batch& before, const Batch& batch, const DrawBatch& draws,
+                        const DraftPasses& passes);
+  int64_t flights_max() const { return std::ssize(flights_); }
+
+  // Waits for the oldest step in flight; later ones go on. The result is valid until flights_max()
+  // launches after its own.
   const DrawResults& collect();
+  // The drafts of the step collected last, if it followed another: rows [drafts, spans].
+  const DrawResults& collected_drafts() const;
 
   int64_t in_flight() const { return launched_ - collected_; }
 
@@ -90,13 +109,23 @@ class Runner {
   Runner() = default;
   using ConsumeStepLogits =
       FunctionRef<void(Step& step, int64_t first, Tensor logits, const LogitStats& stats)>;
-  void run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLogits consume);
+  struct Image;
+  struct Flight;
+  void run_step(Step& step, ConsumeStepLogits consume);
+  void run_step(Step& step, const DrawArgs& draws);
+  void end_launch(const Image& image, Flight& flight);
+  FollowDraftsArgs follow(const StepImage& after, const Batch& batch);
+  void predict_after(const Batch& before, const DraftPasses& passes);
+  void draw_draft(int64_t number, const DraftPasses& passes, const DrawArgs& draws);
+  void draw_kept(Step& step, int64_t count, const DrawArgs& draws, int64_t first_draw,
+                 FunctionRef<Tensor(int64_t first, int64_t rows)> kept);
   // Passes logits to `consume` in host memory.
   void consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,
                        ConsumeLogits consume);
   void publish_expert_counts();
   Status reserve(const EngineConfig& config);
-  Step make_step(Arena& arena, const Batch& batch, std::span<const int> auxiliary_layers);
+  Step make_step(Arena& arena, const Batch& batch, const StepInputs& inputs,
+                 std::span<const int> auxiliary_layers = {});
 
   const KernelTable* kernels_ = nullptr;
   std::unique_ptr<TracedKernels> traced_;  // wraps kernels_; null unless profiling
@@ -107,17 +136,35 @@ class Runner {
   DeviceBlock device_expert_counts_;    // incremented by kernels, ...
   std::vector<int64_t> expert_counts_;  // ... copied after each step; empty unless requested
   std::unique_ptr<StatePools> pools_;
-  std::unique_ptr<StepImage> inputs_;
   Arena arena_;
   EngineInfo info_;
   std::unique_ptr<StepEmulator> emulator_;  // null: steps are computed
 
-  struct Flight {
-    std::unique_ptr<DrawImage> image;
+  // What kernels read and write of a step. The device runs steps one after the other, so two are
+  // enough: of steps with even and with odd numbers.
+  struct Image {
+    explicit Image(const DeviceQueue& queue) : inputs(queue), draws(queue) {}
+    StepImage inputs;
+    DrawImage draws;
+  };
+  // What the host gets of a step.
+  struct Drawn {
+    explicit Drawn(const DeviceQueue& queue) : download(queue) {}
+    DrawDownload download;
     DrawResults results;
   };
-  Flight flights_[2];  // steps with even and with odd numbers
-  Flight prediction_;
+  struct Flight {
+    explicit Flight(const DeviceQueue& queue) : drawn(queue), drafted(queue) {}
+    Drawn drawn, drafted;
+    uint64_t mark = 0;  // its end
+  };
+  Image& image(int64_t step) { return *images_[static_cast<size_t>(step % 2)]; }
+
+  std::unique_ptr<Image> images_[2];
+  std::unique_ptr<Image> aside_;  // of everything else that runs
+  std::vector<Flight> flights_;   // by number
+  std::unique_ptr<Drawn> prediction_;
+  std::vector<TokenId> samples_;  // placeholders of the rows of a step
   Tensor features_;   // of the last step's rows, in the arena; anything after it may be dropped
   Tensor predicted_;  // kept outputs of predict()
   size_t after_features_ = 0, after_predicted_ = 0;

@@ -590,6 +590,32 @@ struct ResolveTokensArgs {
   int64_t rows = 0;
 };
 
+// Where sequences continue after a step that nobody has read. Each of its spans has the rows of a
+// known token and of the drafts after it, and each row has drawn the token after its own. A draft
+// is accepted if it equals that, and all before it are. The row of the last accepted one, or of the
+// known token, is the span's last row; the token that it drew comes next, at `next`. For each span
+// this writes the rows of a step that begins `offset` positions after `next`, as far as the arrays
+// below are given.
+struct FollowDraftsArgs {
+  Launch launch = {};
+  const SpanArgs* before = nullptr;   // [spans]
+  const TokenId* tokens = nullptr;    // [rows before]
+  const DrawResult* drawn = nullptr;  // [rows before]
+  int64_t spans = 0;
+  int64_t offset = 0;
+  SpanArgs* after = nullptr;     // [spans], required: sets only first_position
+  int32_t* last_rows = nullptr;  // [spans]: of the step before
+  int32_t* positions = nullptr;  // [rows]
+  DraftRows* drafts = nullptr;   // [spans]: sets only `replayed`, to the number accepted
+  DrawRow* draws = nullptr;      // [rows]: sets only the noise's position, to the row's own ...
+  int64_t ahead = 1;             // ... plus this
+  // [rows]: a span gets the token at `next` and then those of drafted[i * spans + its number]. One
+  // that was not drawn, or is outside the vocabulary, is 0.
+  TokenId* next_tokens = nullptr;
+  const DrawResult* drafted = nullptr;  // [most rows of a span - 1, spans]
+  int64_t vocabulary = 0;
+};
+
 // ----------------------------------------------------------------------------------------------
 
 // Incremented whenever a table, or an op on one, changes a bit of a result. States stored or sent
@@ -647,6 +673,7 @@ struct KernelTable {
   void (*short_conv)(const ShortConvArgs&) = nullptr;
   void (*draw)(const DrawArgs&) = nullptr;
   void (*resolve_tokens)(const ResolveTokensArgs&) = nullptr;
+  void (*follow_drafts)(const FollowDraftsArgs&) = nullptr;
   void (*pool_keys)(const PoolKeysArgs&) = nullptr;
   void (*pooled_attention)(const PooledAttentionArgs&) = nullptr;
 };

@@ -132,6 +132,7 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .short_conv = [](const ShortConvArgs&) {},
           .draw = [](const DrawArgs&) {},
           .resolve_tokens = [](const ResolveTokensArgs&) {},
+          .follow_drafts = [](const FollowDraftsArgs&) {},
           .pool_keys = [](const PoolKeysArgs&) {},
           .pooled_attention = [](const PooledAttentionArgs&) {}};
 }

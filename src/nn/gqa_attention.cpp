@@ -57,6 +57,7 @@ StateSpec spec_of(const Builder& b, const GqaConfig& c, std::string_view name) {
           .dtype = b.page_dtype(),
           .heads = b.part(c.kv_heads).count,
           .width = c.head_dim,
+          .host_plans = c.chunk_tokens > 0 || c.moba || c.index,
           .two_forms = c.moba && !c.moba->decode};
 }
 

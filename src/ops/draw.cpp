@@ -1,6 +1,7 @@
 #include "ops/draw.h"
 
 #include <bit>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -64,10 +65,19 @@ void DrawImage::load_block(const DrawBatch& draws, const DrawResults& results) {
            .tops = place(results.tops)};
 }
 
-void DrawImage::download(DrawResults& results) const {
+void DrawDownload::start(const DrawImage& image, const DrawResults& results) {
   if (queue_.ops().host_memory) return;
-  queue_.download(results.rows.data(), args_.results, std::span(results.rows).size_bytes());
-  queue_.download(results.tops.data(), args_.tops, std::span(results.tops).size_bytes());
+  size_t rows = std::span(results.rows).size_bytes(), tops = std::span(results.tops).size_bytes();
+  if (block_.size() < rows + tops) block_ = HostBlock(queue_, std::bit_ceil(rows + tops));
+  queue_.download(block_.data(), image.args_.results, rows);
+  if (tops > 0) queue_.download(block_.data() + rows, image.args_.tops, tops);
+}
+
+void DrawDownload::finish(DrawResults& results) const {
+  if (queue_.ops().host_memory || results.rows.empty()) return;
+  size_t rows = std::span(results.rows).size_bytes(), tops = std::span(results.tops).size_bytes();
+  std::memcpy(results.rows.data(), block_.data(), rows);
+  if (tops > 0) std::memcpy(results.tops.data(), block_.data() + rows, tops);
 }
 
 void draw(Step& s, Tensor logits, const LogitStats& stats, const DrawArgs& all, int64_t first) {

@@ -36,17 +36,32 @@ class DrawImage {
 
   // For all rows; valid until the next call, and while `draws` and `results` live.
   const DrawArgs& load(const DrawBatch& draws, DrawResults& results);
-  // Results may be read once the queue is synchronised.
-  void download(DrawResults& results) const;
-  // On the device, for the rows of the last load().
+  // On the device, of the last load(): its results, and its rows, which kernels may change.
   const DrawResult* drawn() const { return args_.results; }
+  DrawRow* rows() const { return const_cast<DrawRow*>(args_.draws); }
 
  private:
+  friend class DrawDownload;
   void load_block(const DrawBatch& draws, const DrawResults& results);
 
   const DeviceQueue& queue_;
   DeviceBlock block_;
   DrawArgs args_;
+};
+
+// Brings results to the host, while the queue goes on.
+class DrawDownload {
+ public:
+  explicit DrawDownload(const DeviceQueue& queue) : queue_(queue) {}
+
+  // Enqueues the copy of what was drawn from the image's last load().
+  void start(const DrawImage& image, const DrawResults& results);
+  // Call it once the queue is there; `results` are those of that load().
+  void finish(DrawResults& results) const;
+
+ private:
+  const DeviceQueue& queue_;
+  HostBlock block_;
 };
 
 // Draws from logits [T, vocabulary] of the rows from `first` on.

@@ -30,6 +30,7 @@ void StepImage::split_by_form(const Batch& b) {
     if (first.row_count > 0) prompt_.push_back(first);
     if (second.row_count > 0) decode_.push_back(second);
   }
+  if (prompt_.empty()) decode_.clear();  // they are the batch's spans
 }
 
 void StepImage::add_shared(const Batch& b) {
@@ -85,12 +86,27 @@ const StepInputs& StepImage::load(const Batch& batch) {
     place += rooms_[index];
   });
   stage.upload();
-  inputs_.spans.host = batch.spans;
-  inputs_.stored.host = stored_;
+  set_spans(inputs_.spans, batch.spans);
+  set_spans(inputs_.stored, stored_);
   if (stored_.empty()) inputs_.stored = inputs_.spans;
-  inputs_.prompt.host = prompt_;
-  inputs_.decode.host = decode_;
+  set_spans(inputs_.prompt, prompt_);
+  set_spans(inputs_.decode, decode_);
+  if (prompt_.empty()) inputs_.decode = inputs_.spans;
   return inputs_;
+}
+
+void StepImage::set_spans(SpanList& list, const std::vector<SpanArgs>& spans) const {
+  list.host = spans;
+  if (queue_.ops().host_memory) list.host = {list.device, spans.size()};
+}
+
+// The block is ours, so that what kernels only read can be written here.
+FollowDraftsArgs StepImage::unknown(const Batch& batch) const {
+  return {.spans = inputs_.spans.count(),
+          .after = const_cast<SpanArgs*>(inputs_.spans.device),
+          .positions = const_cast<int32_t*>(inputs_.positions),
+          .drafts = batch.drafts.empty() ? nullptr : const_cast<DraftRows*>(inputs_.drafts),
+          .next_tokens = const_cast<TokenId*>(inputs_.tokens)};
 }
 
 }  // namespace banyan

@@ -12,7 +12,9 @@
 
 namespace banyan {
 
-// Ascending runs of a step's rows, in host and device memory.
+// Ascending runs of a step's rows, in host and device memory. In a step that is launched before the
+// one before it is read, the host knows only where they end at the latest; if it can access device
+// memory, both are the same.
 struct SpanList {
   std::span<const SpanArgs> host;
   const SpanArgs* device = nullptr;
@@ -49,12 +51,16 @@ class StepImage {
 
   // Valid until the next call, and while `batch` lives.
   const StepInputs& load(const Batch& batch);
+  const StepInputs& inputs() const { return inputs_; }
+  // Where a kernel writes what was not known when `batch` was loaded.
+  FollowDraftsArgs unknown(const Batch& batch) const;
 
  private:
   static constexpr size_t kArraysMax = 11 + 2 * kUnitClassesMax;
 
   void split_by_form(const Batch& batch);
   void add_shared(const Batch& batch);
+  void set_spans(SpanList& list, const std::vector<SpanArgs>& spans) const;
   // Calls body(index, array, pointer) for every array and the pointer to set to it.
   template <class Body>
   void for_arrays(const Batch& batch, const Body& body);

@@ -139,5 +139,73 @@ TEST(ResolveTokens, PutsWhatWasDrawnInItsPlaces) {
   }
 }
 
+// Three sequences after 2 of 2, 0 of 3 and none of no drafts.
+class Followed {
+ public:
+  Followed() {
+    args.spans = 3;
+    args.before = before_.data();
+    args.tokens = tokens_.data();
+    args.drawn = drawn_.data();
+    args.vocabulary = 100;
+  }
+
+  FollowDraftsArgs args;
+  // Rows that begin two positions after the last token.
+  std::vector<SpanArgs> after = {{0, 2, -1, 5}, {2, 1, -1, 6}, {3, 3, -1, 7}};
+  std::vector<int32_t> last_rows = std::vector<int32_t>(3, -1);
+  std::vector<int32_t> positions = std::vector<int32_t>(6, -1);
+  std::vector<DraftRows> drafts = {{2, 9, 0}, {3, 9, 0}, {0, 9, 0}};
+  std::vector<DrawRow> draws = std::vector<DrawRow>(6);
+  std::vector<TokenId> next_tokens = std::vector<TokenId>(6, -7);
+
+ private:
+  std::vector<SpanArgs> before_ = {{0, 3, 10, 0}, {3, 4, 20, 2}, {7, 1, 30, 4}};
+  std::vector<TokenId> tokens_ = {1, 40, 41, 2, 50, 51, 52, 3};
+  std::vector<DrawResult> drawn_ = {{.token = 40}, {.token = 41}, {.token = 42}, {.token = 60},
+                                    {.token = 51}, {.token = 52}, {.token = 61}, {.token = -1}};
+};
+
+TEST(FollowDrafts, ContinuesAfterTheAcceptedOnes) {
+  std::vector<DrawResult> drafted = {{.token = 43}, {.token = 0},   {.token = 70},
+                                     {.token = 0},  {.token = 100}, {.token = 99}};
+  for (const KernelTable* table : tables()) {
+    Followed f;
+    f.args.offset = 2;
+    f.args.after = f.after.data();
+    f.args.last_rows = f.last_rows.data();
+    f.args.positions = f.positions.data();
+    f.args.drafts = f.drafts.data();
+    f.args.draws = f.draws.data();
+    f.args.ahead = 3;
+    f.args.next_tokens = f.next_tokens.data();
+    f.args.drafted = drafted.data();
+    table->follow_drafts(f.args);
+    EXPECT_EQ(f.last_rows, (std::vector<int32_t>{2, 3, 7})) << table->name;
+    EXPECT_EQ(f.positions, (std::vector<int32_t>{15, 16, 23, 33, 34, 35})) << table->name;
+    EXPECT_EQ(f.drafts, (std::vector<DraftRows>{{2, 2, 0}, {3, 0, 0}, {0, 0, 0}})) << table->name;
+    EXPECT_EQ(f.next_tokens, (std::vector<TokenId>{42, 43, 60, 0, 70, 99})) << table->name;
+    for (size_t r = 0; r < 6; ++r) {
+      EXPECT_EQ(f.draws[r].noise.position, f.positions[r] + 3) << table->name;
+    }
+    EXPECT_EQ(f.after[1].first_position, 23) << table->name;
+    EXPECT_EQ(f.after[1].page_begin, 6) << table->name;
+  }
+}
+
+TEST(FollowDrafts, LeavesOutWhatIsNotGiven) {
+  for (const KernelTable* table : tables()) {
+    Followed f;
+    f.args.offset = -1;
+    f.args.after = f.after.data();
+    f.args.draws = f.draws.data();
+    f.args.ahead = 2;
+    table->follow_drafts(f.args);
+    EXPECT_EQ(f.after[0].first_position, 12) << table->name;
+    EXPECT_EQ(f.draws[0].noise.position, 14) << table->name;
+    EXPECT_EQ(f.positions[0], -1) << table->name;
+  }
+}
+
 }  // namespace
 }  // namespace banyan::draw_test

@@ -79,8 +79,8 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
       "--enable-overlap-schedule,--async-scheduling,!--disable-overlap-schedule,"
       "!--no-async-scheduling",
       engine.overlap_schedule,
-      "Launch a step before the previous step's tokens are read; same output, faster only on "
-      "devices");
+      "Launch a step before the previous step's tokens are read; same output. Default: on devices, "
+      "not on CPUs");
   app.add_flag("--enable-priority-scheduling", o.priority_scheduling,
                "The same as --schedule-policy priority");
   add_storage_options(app, o.storage, engine);

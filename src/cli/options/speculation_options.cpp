@@ -107,6 +107,38 @@ void read_speculative_config(const std::string& text, EngineConfig& config) {
   }
 }
 
+// How long drafts are, and how far steps run ahead of their verification.
+void add_draft_lengths(CLI::App& app, EngineConfig& config) {
+  app.add_option("--draft-max,--spec-draft-n-max,--draft-n,--speculative-num-draft-tokens",
+                 config.draft_tokens_max, "Maximum draft tokens of a sequence per step; 0: none")
+      ->check(between(0, 1024))
+      ->type_name("N");
+  app.add_option("--draft-min,--spec-draft-n-min,--draft-n-min", config.draft_tokens_min,
+                 "Skip drafts shorter than this, unless a grammar forces the tokens")
+      ->check(between(0, 1024))
+      ->type_name("N");
+  app.add_option("--speculative-eagle-topk,--speculative-ngram-max-bfs-breadth", config.draft_topk,
+                 "SUFFIX, NEXTN, EAGLE3, STANDALONE: draft a tree, with up to N tokens for the "
+                 "same position, where the others are likely enough; 1: chains. NGRAM, and models "
+                 "with recurrent layers, have chains")
+      ->check(between(1, 8))
+      ->type_name("N");
+  app.add_option("--speculative-ngram-min-match-window-size", config.ngram_tokens_min,
+                 "NGRAM: minimum number of last tokens that must match")
+      ->check(between(2, 32))
+      ->type_name("N");
+  app.add_option("--speculative-ngram-max-match-window-size", config.ngram_tokens_max,
+                 "NGRAM: among matches of at least this length, use the latest")
+      ->check(between(2, 32))
+      ->type_name("N");
+  app.add_option(
+         "--num-scheduler-steps", config.scheduler_steps,
+         "NEXTN, EAGLE3: steps in flight, each launched before the drafts of the one before "
+         "it are verified; same output, faster only on devices")
+      ->check(between(1, 16))
+      ->type_name("N");
+}
+
 }  // namespace
 
 void add_speculation_options(CLI::App& app, EngineConfig& config) {
@@ -144,20 +176,6 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
                  "STANDALONE, EAGLE3: quantize the draft model's or head's weights, as "
                  "--quantization does")
       ->type_name("NAME");
-  app.add_option("--draft-max,--spec-draft-n-max,--draft-n,--speculative-num-draft-tokens",
-                 config.draft_tokens_max, "Maximum draft tokens of a sequence per step; 0: none")
-      ->check(between(0, 1024))
-      ->type_name("N");
-  app.add_option("--draft-min,--spec-draft-n-min,--draft-n-min", config.draft_tokens_min,
-                 "Skip drafts shorter than this, unless a grammar forces the tokens")
-      ->check(between(0, 1024))
-      ->type_name("N");
-  app.add_option("--speculative-eagle-topk,--speculative-ngram-max-bfs-breadth", config.draft_topk,
-                 "SUFFIX, NEXTN, EAGLE3, STANDALONE: draft a tree, with up to N tokens for the "
-                 "same position, where the others are likely enough; 1: chains. NGRAM, and models "
-                 "with recurrent layers, have chains")
-      ->check(between(1, 8))
-      ->type_name("N");
   app.add_option("--speculative-draft-filter", config.draft_filter_path,
                  "Safetensors file of a trained filter (C2T) that says which draft tokens are "
                  "worth verifying, in place of what is learned while running; "
@@ -169,14 +187,7 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
                  "ones; 0: all")
       ->check(between(0, 1 << 24))
       ->type_name("N");
-  app.add_option("--speculative-ngram-min-match-window-size", config.ngram_tokens_min,
-                 "NGRAM: minimum number of last tokens that must match")
-      ->check(between(2, 32))
-      ->type_name("N");
-  app.add_option("--speculative-ngram-max-match-window-size", config.ngram_tokens_max,
-                 "NGRAM: among matches of at least this length, use the latest")
-      ->check(between(2, 32))
-      ->type_name("N");
+  add_draft_lengths(app, config);
 }
 
 }  // namespace banyan::cli

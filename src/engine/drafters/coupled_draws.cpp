@@ -34,7 +34,7 @@ void CoupledDraws::add(const DraftTask& task) {
   Sequence& s = *task.sequence;
   int64_t ahead = std::ssize(task.forced) + std::ssize(task.tokens);
   DrawRow row = draw_row(s.request.sampling, s.length() + ahead);
-  row.biases = add_biases(s);
+  row.biases = add_biases(s.request.sampling, logits_, draws_);
   walk(task);
   if (s.request.constraint && walked_ == ahead) row.mask = add_mask(s);
   if (s.request.sampling.has_penalties()) row.counts = add_counts(s);
@@ -78,14 +78,6 @@ void CoupledDraws::walk_back(const DraftTask& task) {
   if (!s.request.sampling.has_penalties()) return;
   for (size_t i = task.tokens.size(); i > 0; --i) s.counts.remove(task.tokens[i - 1]);
   for (size_t i = task.forced.size(); i > 0; --i) s.counts.remove(task.forced[i - 1]);
-}
-
-ArrayPart CoupledDraws::add_biases(const Sequence& s) {
-  size_t begin = draws_.biases.size();
-  for (auto [token, bias] : s.request.sampling.logit_bias) {
-    if (token < logits_) draws_.biases.push_back({token, bias});
-  }
-  return part_from(draws_.biases, begin);
 }
 
 ArrayPart CoupledDraws::add_counts(const Sequence& s) {

@@ -32,7 +32,6 @@ class CoupledDraws {
   void walk(const DraftTask& task);
   bool allows(Sequence& s, TokenId token);
   void walk_back(const DraftTask& task);
-  ArrayPart add_biases(const Sequence& s);
   ArrayPart add_counts(const Sequence& s);
   int32_t add_mask(const Sequence& s);
 

@@ -63,6 +63,9 @@ class Drafter {
 
   // Whether observe() reads the step's hidden states; then no other step may be in flight.
   virtual bool reads_steps() const { return false; }
+  // Whether the runner can make its drafts while the step before is in flight: it is not called for
+  // them (Runner::launch_following).
+  virtual bool drafts_ahead() const { return false; }
   // Whether it runs a model: then it is asked only while what that takes is likely to pay.
   virtual bool computes() const { return false; }
   // Called after each step, when its tokens are known and before propose(). Each span's `kept` says

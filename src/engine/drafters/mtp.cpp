@@ -17,6 +17,7 @@ class MtpDrafter final : public Drafter {
       : runner_(runner), draws_(runner.predicted_vocabulary(), runner.info().vocabulary) {}
 
   bool reads_steps() const override { return true; }
+  bool drafts_ahead() const override { return runner_.can_follow(); }
   bool computes() const override { return true; }
 
   void observe(const StepPlan& plan, bool paused) override {

@@ -173,6 +173,51 @@ bool Speculator::reads_steps() const {
       drafters_, [](const NamedDrafter& drafter) { return drafter.drafter->reads_steps(); });
 }
 
+// Of the drafter that drafts ahead; kForced: there is none.
+int Speculator::source_ahead() const {
+  auto found = std::ranges::find_if(
+      drafters_, [](const NamedDrafter& drafter) { return drafter.drafter->drafts_ahead(); });
+  return found == drafters_.end() ? kForced : narrow<int>(found - drafters_.begin()) + 1;
+}
+
+bool Speculator::may_follow(const StepPlan& plan) const {
+  int source = source_ahead();
+  bool drafting = false;
+  if (source == kForced) return false;
+  for (const PlannedSpan& span : plan.spans) {
+    if (span.sequence == nullptr) return false;
+    const Sequence& s = *span.sequence;
+    bool free = s.request.constraint == nullptr && !s.request.sampling.reads_tokens() &&
+                s.recorded.empty() &&
+                s.length() - s.prompt_tokens >= s.request.options.min_new_tokens;
+    bool others = span.drafts > 0 && (s.draft.source != source || s.draft.forced > 0);
+    if (!free || others || s.finish != FinishReason::kNone) return false;
+    if (!control_.allows(s.draft.saved_s)) return false;
+    drafting |= span.drafts > 0;
+  }
+  return drafting;
+}
+
+std::span<const int64_t> Speculator::drafts_ahead(const StepPlan& plan) {
+  drafts_ahead_.clear();
+  if (!may_follow(plan)) return drafts_ahead_;
+  int source = source_ahead();
+  int64_t most = 0;
+  rates_.clear();
+  for (const PlannedSpan& span : plan.spans) {
+    const Sequence& s = *span.sequence;
+    drafts_ahead_.push_back(serves(source, s) ? tokens_max(s) : 0);
+    if (drafts_ahead_.back() > 0) rates_.push_back(rate(s, source));
+    most = std::max(most, drafts_ahead_.back());
+  }
+  const Effort& effort = at(efforts_, source);
+  int64_t pays =
+      control_.passes(std::ssize(plan.spans), rates_, most, effort.read_s, effort.pass_s);
+  if (pays == 0) drafts_ahead_.clear();
+  for (int64_t& drafts : drafts_ahead_) drafts = std::min(drafts, pays);
+  return drafts_ahead_;
+}
+
 // Begins a draft with the forced tokens. Returns how many more may follow them.
 int64_t Speculator::offer_forced(Sequence& s, Offer& offer) const {
   Sequence::Draft& draft = s.draft;
@@ -443,6 +488,25 @@ bool Speculator::follows(const LogitRowUse& use) {
   return true;
 }
 
+void Speculator::take_drafts(const StepPlan& plan, const DrawResults& drafted) const {
+  auto spans = std::ssize(plan.spans);
+  for (int64_t i = 0; i < spans; ++i) {
+    const PlannedSpan& span = at(plan.spans, i);
+    if (span.sequence == nullptr) continue;
+    Sequence::Draft& draft = span.sequence->draft;
+    draft.tokens.clear();
+    draft.confidences.clear();
+    draft.branch_count = draft.path = 0;
+    draft.source = source_ahead();
+    for (int64_t j = 0; j < span.drafts; ++j) {
+      const DrawResult& drawn = at(drafted.rows, j * spans + i);
+      bool known = drawn.token >= 0 && drawn.token < vocabulary_;  // as kernels/follow.h has it
+      draft.tokens.push_back(known ? drawn.token : 0);
+      draft.confidences.push_back(known ? std::exp(drawn.logprob) : 0);
+    }
+  }
+}
+
 void Speculator::observe_drafters(const StepPlan& plan) {
   bool decodes = std::ranges::none_of(plan.spans, [](const PlannedSpan& span) {
     return span.sequence != nullptr && span.first < span.sequence->prompt_tokens;
@@ -462,7 +526,7 @@ void Speculator::observe_drafters(const StepPlan& plan) {
   }
 }
 
-void Speculator::settle(StepPlan& plan, int64_t running) {
+void Speculator::settle(StepPlan& plan, int64_t running, bool followed) {
   drafting_.clear();
   outcomes_.clear();
   for (PlannedSpan& span : plan.spans) {
@@ -490,6 +554,8 @@ void Speculator::settle(StepPlan& plan, int64_t running) {
     ++outcome.branches;
   }
   control_.settle(shape(plan).sequences, outcomes_);
+  drafting_s_ = 0;
+  if (followed) return;
   double began_s = now_s();
   observe_drafters(plan);
   propose(drafting_, std::max<int64_t>(running, std::ssize(drafting_)));

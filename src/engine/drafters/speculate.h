@@ -26,6 +26,7 @@
 #include "engine/drafters/drafter.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/sequence.h"
+#include "ops/draw.h"
 
 namespace banyan {
 
@@ -49,13 +50,23 @@ class Speculator {
   // read before the next is launched.
   bool reads_steps() const;
 
+  // How many tokens a step that follows this one unread should draft for each of its spans, if all
+  // drafts of this one come from a drafter that can (Drafter::drafts_ahead) and no request's draws
+  // depend on the tokens before them. Otherwise, or if it does not pay, none. Valid until the next
+  // call.
+  std::span<const int64_t> drafts_ahead(const StepPlan& plan);
+
   // Whether the row's token is the sequence's last token, so that its logits are for the next one.
   // Call it for the rows of a sequence in their order; it notes which branch the sequence follows.
   static bool follows(const LogitRowUse& use);
 
+  // Gives sequences the drafts of a step that followed another, once it is collected: rows [drafts,
+  // spans] of what the device drew.
+  void take_drafts(const StepPlan& plan, const DrawResults& drafted) const;
+
   // Called when all rows of the step have been read. Records how many drafts each span keeps, and
-  // proposes new ones.
-  void settle(StepPlan& plan, int64_t running);
+  // proposes new ones, unless the step is `followed`: the one launched after it has its drafts.
+  void settle(StepPlan& plan, int64_t running, bool followed = false);
 
   // The sequence has ended.
   void end(const Sequence& s);
@@ -113,6 +124,8 @@ class Speculator {
   void choose_branches(std::span<Offer> offers);
   double rate(const Sequence& s, int source) const;
   bool serves(int source, const Sequence& s) const;
+  int source_ahead() const;
+  bool may_follow(const StepPlan& plan) const;
   int64_t tokens_max(const Sequence& s) const;
   void observe_drafters(const StepPlan& plan);
 
@@ -133,6 +146,7 @@ class Speculator {
   std::vector<DraftLine> lines_;
   std::vector<DraftOutcome> outcomes_;  // of the last step
   std::vector<double> rates_;
+  std::vector<int64_t> drafts_ahead_;
   std::vector<uint32_t> mask_;
 
   std::array<DrafterStats, kSourcesMax> stats_;

@@ -18,6 +18,12 @@ bool is_stop(const Sequence& s, TokenId token) {
          s.request.options.stop_token_ids.end();
 }
 
+// The last `count` of an array.
+template <class T>
+ArrayPart part_at_end(const std::vector<T>& array, size_t count) {
+  return {.begin = narrow<int32_t>(array.size() - count), .count = narrow<int32_t>(count)};
+}
+
 // The logit rows of one span of a sequence, in position order.
 class SequenceDraws {
  public:
@@ -29,8 +35,7 @@ class SequenceDraws {
         words_(divide_up(vocabulary, 32)),
         draws_(draws) {
     if (path > 0) follow_trunk(at(s.draft.branches, path - 1).shared);
-    add_logit_bias();
-    biases_ = part_at_end(draws.biases, s.request.sampling.logit_bias.size());
+    biases_ = add_biases(s.request.sampling, vocabulary, draws);
     const std::vector<TokenId>& chosen = s.request.options.logprob_token_ids;
     draws.chosen.insert(draws.chosen.end(), chosen.begin(), chosen.end());
     chosen_ = part_at_end(draws.chosen, chosen.size());
@@ -63,17 +68,23 @@ class SequenceDraws {
     } else {
       row.known = at(s_.tokens, use.position + 1);
     }
+    add(row);
+  }
+
+  // The row of a draw that depends on no token before it.
+  void add_following(const LogitRowUse& use) {
+    DrawRow row = draw_row(s_.request.sampling, use.position + 1);
+    row.biases = biases_;
+    add(row);
+  }
+
+ private:
+  void add(DrawRow row) {
     row.top_count = s_.request.options.top_logprobs;
     row.chosen = chosen_;
     row.tops_begin = static_cast<int32_t>(draws_.tops);
     draws_.tops += row.top_count + chosen_.count;
     draws_.rows.push_back(row);
-  }
-
- private:
-  template <class T>
-  static ArrayPart part_at_end(const std::vector<T>& array, size_t count) {
-    return {.begin = narrow<int32_t>(array.size() - count), .count = narrow<int32_t>(count)};
   }
 
   // A branch begins after so many tokens of the trunk, whose rows have been added.
@@ -129,16 +140,10 @@ class SequenceDraws {
     return part_at_end(draws_.counts, seen.size());
   }
 
-  void add_logit_bias() {
-    for (auto [token, bias] : s_.request.sampling.logit_bias) {
-      draws_.biases.push_back({token, bias});
-    }
-  }
-
   // Appends the request's logit biases and this row's DRY penalties.
   ArrayPart add_dry() {
     size_t begin = draws_.biases.size();
-    add_logit_bias();
+    add_biases(s_.request.sampling, vocabulary_, draws_);
     auto draft = tokens_.first(as_size(walked_));
     s_.dry.append(s_.request.sampling, s_.tokens, draft, draws_.biases);
     return part_at_end(draws_.biases, draws_.biases.size() - begin);
@@ -182,6 +187,35 @@ DrawRow draw_row(const SamplingParams& params, int64_t position) {
           .frequency_penalty = params.frequency_penalty,
           .presence_penalty = params.presence_penalty,
           .repetition_penalty = params.repetition_penalty};
+}
+
+ArrayPart add_biases(const SamplingParams& params, int64_t vocabulary, DrawBatch& draws) {
+  size_t begin = draws.biases.size();
+  for (auto [token, bias] : params.logit_bias) {
+    if (token < vocabulary) draws.biases.push_back({token, bias});
+  }
+  return part_at_end(draws.biases, draws.biases.size() - begin);
+}
+
+void build_following_draws(std::span<const LogitRowUse> uses, int64_t vocabulary,
+                           DrawBatch& draws) {
+  draws.clear();
+  for (size_t i = 0; i < uses.size();) {
+    SequenceDraws rows(*uses[i].sequence, 0, vocabulary, draws);
+    for (; i < uses.size() && rows.has(uses[i]); ++i) rows.add_following(uses[i]);
+  }
+}
+
+void build_draft_draws(const StepPlan& plan, int64_t drafts, int64_t logits, DrawBatch& draws) {
+  draws.clear();
+  for (int64_t i = 0; i < drafts; ++i) {
+    for (const PlannedSpan& span : plan.spans) {
+      const SamplingParams& params = span.sequence->request.sampling;
+      DrawRow row = draw_row(params, 0);
+      row.biases = add_biases(params, logits, draws);
+      draws.rows.push_back(row);
+    }
+  }
 }
 
 void build_draws(std::span<const LogitRowUse> uses, int64_t vocabulary, DrawBatch& draws) {

@@ -252,6 +252,46 @@ int64_t Scheduler::add_drafts(StepPlan& plan, int64_t rows) {
   return rows;
 }
 
+bool Scheduler::follow(const StepPlan& before, std::span<const int64_t> drafts, StepPlan& plan) {
+  plan.clear();
+  bool joined = waiting() > 0 && std::ssize(running_) < config_.running_max;
+  bool alone = before.branches.empty() && before.captures.empty() && before.copies.empty();
+  if (joined || !alone || before.spans.size() != running_.size()) return false;
+  int64_t drafts_max = std::ranges::max(drafts);
+  if (drafts_max * std::ssize(drafts) > config_.prefill_rows_max) return false;
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    const PlannedSpan& span = before.spans[i];
+    Sequence& s = *span.sequence;
+    int64_t end = span.end() + drafts_max + 1;
+    bool decodes = span.count == span.drafts + 1 && s.decodes();
+    if (!decodes || end > s.tokens_max || passes_snapshot(s, end)) return false;
+    if (!holdings_.reserve(s, end)) return false;
+    plan.spans.push_back({.sequence = &s,
+                          .first = span.end(),
+                          .count = drafts[i] + 1,
+                          .drafts = drafts[i],
+                          .replayed = span.drafts});
+  }
+  return true;
+}
+
+// Whether a snapshot may be due before `end`. Those of the prompt are taken already.
+bool Scheduler::passes_snapshot(const Sequence& s, int64_t end) const {
+  const StateClasses& classes = config_.classes;
+  if (!classes.keeps_snapshots() || !config_.radix_cache || classes.prompt_only) return false;
+  int64_t alignment = classes.snapshot_alignment_tokens;
+  return (s.computed - s.logged) / alignment != end / alignment;
+}
+
+void Scheduler::locate(const StepPlan* before, StepPlan& plan) {
+  for (size_t i = 0; i < plan.spans.size(); ++i) {
+    PlannedSpan& span = plan.spans[i];
+    if (span.sequence == nullptr) continue;
+    span.first = before != nullptr ? before->spans[i].end() : span.sequence->computed;
+    span.replayed = before != nullptr ? before->spans[i].drafts : span.sequence->logged;
+  }
+}
+
 void Scheduler::add_branches(StepPlan& plan, int64_t rows) {
   if (!config_.classes.draft_trees) return;
   for (int64_t i = 0; i < std::ssize(plan.spans); ++i) {

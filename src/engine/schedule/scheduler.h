@@ -120,6 +120,15 @@ class Scheduler {
   // Admits, retracts and fills `plan`, whose sequences stay valid until they are removed. Sequences
   // whose `finish` is set are skipped and keep what they hold.
   void plan(StepPlan& plan);
+  // Plans a step that follows `before`, which is in flight, with the same spans and as many drafts
+  // for each: a span goes on after whatever is accepted, and its `first` is the last place
+  // possible. Reserves pages for all that may be. False if the next step had better be planned
+  // anew: others could join it, a span may pass the end of its budget or a place for a snapshot, or
+  // rows or pages are missing.
+  bool follow(const StepPlan& before, std::span<const int64_t> drafts, StepPlan& plan);
+  // Says where the spans of such a plan are that still have a sequence: at the end of those before
+  // at the latest, or exactly, if the step before is committed (null).
+  static void locate(const StepPlan* before, StepPlan& plan);
   // The plan was executed, or will be before any other: its positions count as computed, its
   // captures as written, and spans say how many drafts they keep. Spans without a sequence are
   // skipped.
@@ -161,6 +170,7 @@ class Scheduler {
   Sequence& last_admitted() const;
   int64_t draft_rows(const StepPlan& plan) const;
   int64_t add_drafts(StepPlan& plan, int64_t rows);
+  bool passes_snapshot(const Sequence& s, int64_t end) const;
   void add_branches(StepPlan& plan, int64_t rows);
   void plan_captures(StepPlan& plan);
   void count_in_flight(const UnitSet& units, int64_t change);

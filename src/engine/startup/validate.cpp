@@ -113,6 +113,7 @@ Status EngineConfig::validate() const {
   TRY(in_range("draft_tokens_max", draft_tokens_max, 0, 1024));
   TRY(in_range("draft_tokens_min", draft_tokens_min, 0, 1024));
   TRY(in_range("draft_topk", draft_topk, 1, 8));
+  TRY(in_range("scheduler_steps", scheduler_steps, 1, 16));
   TRY(in_range<int64_t>("draft_vocabulary", draft_vocabulary, 0, 1 << 24));
   TRY(in_range<size_t>("drafters", drafters.size(), 0, 5));
   TRY(in_range("ngram_tokens_min", ngram_tokens_min, 2, 32));

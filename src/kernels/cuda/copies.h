@@ -5,6 +5,7 @@
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/fours.h"
 #include "kernels/cuda/spans.h"
+#include "kernels/follow.h"
 #include "kernels/kernel_table.h"
 #include "kernels/page_rows.h"
 #include "kernels/state_rows.h"
@@ -163,6 +164,16 @@ struct ResolveTokens {
       if (token < 0) token = a.drawn[-1 - token].token;
       a.out[r] = token < 0 ? 0 : token;
     });
+  }
+};
+
+struct FollowDrafts {
+  FollowDraftsArgs a;
+  Shape shape() const { return {.blocks = blocks_for(a.spans)}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_all(block, a.spans, [&](int64_t number) { follow_span(a, number); });
   }
 };
 

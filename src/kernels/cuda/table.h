@@ -141,6 +141,7 @@ KernelTable kernel_table(const char* name, const DeviceOps& device) {
       .short_conv = launch<D, ShortConv>,
       .draw = launch<D, Draw>,
       .resolve_tokens = launch<D, ResolveTokens>,
+      .follow_drafts = launch<D, FollowDrafts>,
       .pool_keys = [](const PoolKeysArgs& a) { launch_for<D, PoolKeys>(a.key_dtype, a); },
       .pooled_attention = launch<D, PooledAttention>,
   };

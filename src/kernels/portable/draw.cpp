@@ -2,6 +2,7 @@
 #include "kernels/draw.h"
 
 #include "base/random.h"
+#include "kernels/follow.h"
 #include "kernels/portable/portable.h"
 
 namespace banyan::portable {
@@ -34,6 +35,10 @@ void resolve_tokens(const ResolveTokensArgs& a) {
     if (token < 0) token = a.drawn[-1 - token].token;
     a.out[r] = token < 0 ? 0 : token;
   }
+}
+
+void follow_drafts(const FollowDraftsArgs& a) {
+  for (int64_t number = 0; number < a.spans; ++number) follow_span(a, number);
 }
 
 }  // namespace banyan::portable

@@ -69,6 +69,7 @@ void state_space_gates(const StateSpaceGatesArgs& args);
 void short_conv(const ShortConvArgs& args);
 void draw(const DrawArgs& args);
 void resolve_tokens(const ResolveTokensArgs& args);
+void follow_drafts(const FollowDraftsArgs& args);
 
 const KernelTable& table();
 const LimitProbes& limit_probes();

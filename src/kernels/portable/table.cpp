@@ -53,6 +53,7 @@ const KernelTable& table() {
       .short_conv = short_conv,
       .draw = draw,
       .resolve_tokens = resolve_tokens,
+      .follow_drafts = follow_drafts,
       .pool_keys = pool_keys,
       .pooled_attention = pooled_attention,
   };

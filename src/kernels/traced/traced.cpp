@@ -107,6 +107,7 @@ KernelTable traced(const KernelTable& inner) {
           .short_conv = Traced<"short_conv", &T::short_conv>::run,
           .draw = Traced<"draw", &T::draw>::run,
           .resolve_tokens = Traced<"resolve_tokens", &T::resolve_tokens>::run,
+          .follow_drafts = Traced<"follow_drafts", &T::follow_drafts>::run,
           .pool_keys = Traced<"pool_keys", &T::pool_keys>::run,
           .pooled_attention = Traced<"pooled_attention", &T::pooled_attention>::run};
 }

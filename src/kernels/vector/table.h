@@ -70,7 +70,8 @@ constexpr KernelTable make_table(const char* name) {
       .short_conv = short_conv<V>,
       .draw = draw<V>,
       .resolve_tokens = portable::resolve_tokens,  // a few hundred bytes
-      .pool_keys = portable::pool_keys,            // no published model has them
+      .follow_drafts = portable::follow_drafts,
+      .pool_keys = portable::pool_keys,  // no published model has them
       .pooled_attention = portable::pooled_attention,
   };
 }
