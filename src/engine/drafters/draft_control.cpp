@@ -178,13 +178,16 @@ int64_t DraftControl::passes(int64_t sequences, std::span<const double> rates, i
   for (int64_t k = 1; k <= tokens_max; ++k) {
     for (double rate : rates) tokens += std::pow(rate, k);
     cost_s += pass_s;
-    double time_s = at_rows(times, sequences + k * std::ssize(rates)) + cost_s;
-    if (tokens / time_s <= best_rate) {
-      if (k > best + kPassesAhead) break;
-      continue;
+    int64_t rows = sequences + k * std::ssize(rates);
+    // One step that was never measured: it may turn out not to pay, and so may all behind it.
+    bool known = !measures_ || cost_.knows_drafted(rows);
+    if (k > best + (known ? kPassesAhead : 1)) break;
+    double time_s = at_rows(times, rows) + cost_s;
+    if (tokens / time_s > best_rate) {
+      best_rate = tokens / time_s;
+      best = k;
     }
-    best_rate = tokens / time_s;
-    best = k;
+    if (!known) break;
   }
   return best_rate >= kGainMin * plain_rate ? best : 0;
 }

@@ -13,17 +13,17 @@
 namespace banyan {
 namespace {
 
-// Weight of a new measurement of drafting time.
-constexpr double kEffortWeight = 0.1;
+// Weight of a new measurement of drafting time, how many first ones there are, and how many times
+// the mean one that was interrupted takes.
+constexpr double kEffortWeight = 0.1, kInterrupted = 3;
+constexpr int64_t kFirstEfforts = 4;
+// A drafter's token has to promise this share of its price, if that includes a pass of a model.
+constexpr double kPriceOfPasses = 0.8, kPriceOfTexts = 0.5;
 // How often a drafter that runs a model is asked at first, and when it is tried again.
 constexpr int kFirstAsks = 16, kTrialAsks = 8;
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-void average(double& mean, double value) {
-  mean = mean == 0 ? value : mean + kEffortWeight * (value - mean);
 }
 
 bool ends_text(const Sequence& s, TokenId token) {
@@ -39,6 +39,14 @@ double expected_tokens(double rate, int64_t tokens) {
 }
 
 }  // namespace
+
+void Speculator::MeanTime::observe(double time_s) {
+  if (count++ < kFirstEfforts) {
+    s = count == 1 ? time_s : std::min(s, time_s);
+  } else {
+    s += kEffortWeight * (std::min(time_s, kInterrupted * s) - s);
+  }
+}
 
 Speculator::Speculator(const EngineConfig& config, int64_t vocabulary,
                        std::vector<NamedDrafter> drafters, const RowCurve& estimate,
@@ -212,7 +220,7 @@ std::span<const int64_t> Speculator::drafts_ahead(const StepPlan& plan) {
   }
   const Effort& effort = at(efforts_, source);
   int64_t pays =
-      control_.passes(std::ssize(plan.spans), rates_, most, effort.read_s, effort.pass_s);
+      control_.passes(std::ssize(plan.spans), rates_, most, effort.read.s, effort.pass.s);
   if (pays == 0) drafts_ahead_.clear();
   for (int64_t& drafts : drafts_ahead_) drafts = std::min(drafts, pays);
   return drafts_ahead_;
@@ -277,11 +285,12 @@ int64_t Speculator::tokens_for(int source, std::span<const Offer> offers, int64_
   Effort& effort = at(efforts_, source);
   if (!effort.asked) {
     // It must observe a step before it can be asked.
-    effort.asked = control_.affords_trial(2 * (effort.read_s + effort.pass_s));
+    effort.asked = control_.affords_trial(2 * (effort.read.s + effort.pass.s));
     if (effort.asked) effort.trial_asks = kTrialAsks;
     return 0;
   }
-  int64_t tokens = control_.passes(running, rates_, most, effort.read_s, effort.pass_s);
+  if (effort.pass.count == 0) return 1;  // what that takes is not known yet
+  int64_t tokens = control_.passes(running, rates_, most, effort.read.s, effort.pass.s);
   if (tokens > 0) return tokens;
   if (effort.trial_asks-- > 0) return 1;
   effort.asked = !measures_;
@@ -308,14 +317,17 @@ void Speculator::ask(int source, std::span<Offer> offers, int64_t running) {
   if (tokens_max == 0) return;
   Drafter& drafter = *at(drafters_, source - 1).drafter;
   Effort& effort = at(efforts_, source);
-  double price = control_.price(running, std::min(tokens_max, running), effort.pass_s);
+  double price = control_.price(running, std::min(tokens_max, running), effort.pass.s);
+  // The price is an estimate, and choose_lengths() decides. Tokens that it drops have cost a pass.
+  double share = drafter.computes() ? kPriceOfPasses : kPriceOfTexts;
   tasks_.clear();
   for (Offer& offer : offers) {
     if (!asks(source, offer, tokens_max)) continue;
-    offer.task.chance_min = price / 2;  // an estimate; choose_lengths() decides
+    offer.task.chance_min = price * share;
     tasks_.push_back(&offer.task);
   }
   if (tasks_.empty()) return;
+  drafted_ = true;
   double began_s = now_s();
   drafter.propose(tasks_);
   double time_s = now_s() - began_s;
@@ -327,7 +339,7 @@ void Speculator::ask(int source, std::span<Offer> offers, int64_t running) {
     weigh(source, offer);
     offer.task.clear();
   }
-  average(effort.pass_s, time_s / std::max<int64_t>(passes, 1));
+  effort.pass.observe(time_s / std::max<int64_t>(passes, 1));
 }
 
 // Takes the task's answer if its expected gain beats the current offer. A token that ends the text
@@ -522,7 +534,8 @@ void Speculator::observe_drafters(const StepPlan& plan) {
     at(drafters_, source - 1).drafter->observe(plan, paused);
     double time_s = now_s() - began_s;
     at(stats_, source).time_s += time_s;
-    if (decodes && !paused) average(effort.read_s, time_s);
+    drafted_ |= !paused && at(drafters_, source - 1).drafter->computes();
+    if (decodes && !paused) effort.read.observe(time_s);
   }
 }
 
@@ -557,9 +570,12 @@ void Speculator::settle(StepPlan& plan, int64_t running, bool followed) {
   drafting_s_ = 0;
   if (followed) return;
   double began_s = now_s();
+  drafted_ = false;
   observe_drafters(plan);
   propose(drafting_, std::max<int64_t>(running, std::ssize(drafting_)));
-  drafting_s_ = now_s() - began_s;
+  // Asking nobody takes longer than short steps may lose, and must not keep drafters from being
+  // asked again.
+  if (drafted_) drafting_s_ = now_s() - began_s;
 }
 
 void Speculator::end(const Sequence& s) {

@@ -102,9 +102,15 @@ class Speculator {
     std::vector<double> chances;  // of the whole draft
     std::vector<std::vector<double>> branch_chances;  // of Draft::branches, for their own tokens
   };
+  // A mean of what drafting takes. Of the first times, which find cold caches, the shortest counts.
+  struct MeanTime {
+    double s = 0;
+    int64_t count = 0;
+    void observe(double time_s);
+  };
   // What asking a drafter takes, and whether it is asked at present.
   struct Effort {
-    double read_s = 0, pass_s = 0;  // per step, and per token of all sequences
+    MeanTime read, pass;  // per step, and per token of all sequences
     bool asked = true;
     int trial_asks = 0;  // left, whether they pay or not
   };
@@ -137,7 +143,8 @@ class Speculator {
   DraftObserver observer_;  // may be empty
   DraftControl control_;
   std::array<Effort, kSourcesMax> efforts_;
-  double drafting_s_ = 0;  // of the last step
+  double drafting_s_ = 0;  // of the last step, if a drafter was asked or ran a model
+  bool drafted_ = false;   // whether one was
 
   // Reused by every step.
   std::vector<Sequence*> drafting_;
