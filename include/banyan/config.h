@@ -76,7 +76,8 @@ struct EngineConfig {
   // avx512_bf16, amx; fenced: to debug.
   std::string kernels = "auto";
   std::string load_format = "auto";  // auto (safetensors), dummy (seeded random numbers)
-  int threads = 0;                   // 0: all processors that this process may use
+  int threads = 0;                   // 0: all processors that this process may use, or fewer while
+                                     // others use them too and fewer are faster
   bool pin_threads = true;           // pin them to processors where that helps (base/os/affinity.h)
 
   // Quantisation of weights at load time: none (as stored), weight-only (as stored, with

@@ -1,8 +1,11 @@
 #include "engine/runner.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -109,6 +112,8 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   } else {
     runner->threads_ = std::make_shared<ThreadPool>(thread_count(config));
     if (config.pin_threads && !emulated) pin_workers(*runner->threads_);
+    bool shares = config.threads == 0 && !emulated && kernels->device->host_memory;
+    if (shares) runner->sharing_ = std::make_unique<Sharing>(runner->threads_->workers());
   }
   runner->model_ = TRY(load_model(config, {.kernels = runner->kernels_,
                                            .queue = runner->queue_.get(),
@@ -215,8 +220,28 @@ void Runner::launch(const Batch& batch, const DrawBatch& draws) {
   Step step = make_step(arena_, batch, now.inputs.load(batch));
   step.drawn = drawn;
   flight.drafted.results.rows.clear();
-  run_step(step, args);
+  compute(step, args);
   end_launch(now, flight);
+}
+
+// On a CPU, with as many threads as are fastest while others use the processors too.
+void Runner::compute(Step& step, const DrawArgs& draws) {
+  if (sharing_ == nullptr) return run_step(step, draws);
+  constexpr double kLookEvery = 0.5;
+  double began_s = trace_clock_ns() * 1e-9;
+  int64_t rows = step.batch.rows();
+  if (began_s - sharing_->looked_s > kLookEvery) {
+    sharing_->choice.others(sharing_->others.processors());
+    sharing_->looked_s = began_s = trace_clock_ns() * 1e-9;
+  }
+  int threads = sharing_->choice.threads_for(rows);
+  if (threads < threads_->workers() && !std::exchange(sharing_->told, true)) {
+    spdlog::info("other programs use these processors too: some steps take fewer threads than {}",
+                 threads_->workers());
+  }
+  threads_->use(threads);
+  run_step(step, draws);
+  sharing_->choice.observe(rows, trace_clock_ns() * 1e-9 - began_s);
 }
 
 void Runner::end_launch(const Image& image, Flight& flight) {

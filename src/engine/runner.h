@@ -12,11 +12,13 @@
 #include "banyan/config.h"
 #include "banyan/engine.h"
 #include "base/function_ref.h"
+#include "base/os/processor_use.h"
 #include "base/threads/thread_pool.h"
 #include "base/trace_log.h"
 #include "cache/state_classes.h"
 #include "cache/state_pools.h"
 #include "engine/emulator.h"
+#include "engine/thread_choice.h"
 #include "kernels/traced/traced.h"
 #include "models/load.h"
 #include "ops/batch.h"
@@ -114,6 +116,7 @@ class Runner {
   void run_step(Step& step, ConsumeStepLogits consume);
   void run_step(Step& step, const DrawArgs& draws);
   void end_launch(const Image& image, Flight& flight);
+  void compute(Step& step, const DrawArgs& draws);
   FollowDraftsArgs follow(const StepImage& after, const Batch& batch);
   void predict_after(const Batch& before, const DraftPasses& passes);
   void draw_draft(int64_t number, const DraftPasses& passes, const DrawArgs& draws);
@@ -132,6 +135,15 @@ class Runner {
   std::unique_ptr<DeviceQueue> queue_;     // of the kernels' device; outlives all device memory
   Comm* comm_ = nullptr;
   std::shared_ptr<ThreadPool> threads_;
+  // While others use the processors; null: always all threads.
+  struct Sharing {
+    explicit Sharing(int threads) : choice(threads) {}
+    ThreadChoice choice;
+    OtherPrograms others;
+    double looked_s = 0;  // when others were last looked at
+    bool told = false;
+  };
+  std::unique_ptr<Sharing> sharing_;
   LoadedModel model_;
   DeviceBlock device_expert_counts_;    // incremented by kernels, ...
   std::vector<int64_t> expert_counts_;  // ... copied after each step; empty unless requested

@@ -63,7 +63,7 @@ int usable_processors() {
   return processors;
 }
 
-ThreadPool::ThreadPool(int workers) : places_(workers) {
+ThreadPool::ThreadPool(int workers) : active_(workers), places_(workers) {
   CHECK(workers >= 1, "{} workers", workers);
   threads_.reserve(workers - 1);
   try {
@@ -83,6 +83,44 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::stop() {
   stopping_.store(true, std::memory_order_relaxed);
   jobs_.advance();
+  uses_.advance();
+}
+
+void ThreadPool::use(int workers) {
+  CHECK(workers >= 1 && workers <= this->workers(), "{} workers of {}", workers, this->workers());
+  int before = active_;
+  if (workers == before) return;
+  if (workers < before) {
+    active_ = workers;  // before a last job, after which each worker sees whether it leaves
+    hand_out([](int) {}, before);
+    return;
+  }
+  uint32_t finished = finished_.value.load(std::memory_order_relaxed);
+  running_ = workers - before;
+  active_ = workers;
+  uses_.advance();
+  wait_for_change(finished_, finished);
+}
+
+// Sleeps after a job, unless the worker takes part in the next one. False: the pool ends.
+bool ThreadPool::take_part(int worker, uint32_t& jobs_seen) {
+  bool leaves = worker >= active_;
+  uint32_t uses = uses_.value;  // the driver may call use() as soon as the job is done
+  finish();
+  if (!leaves) return true;
+  places_[worker].processor = -1;
+  while (worker >= active_) {
+    uses_.sleep_while(uses);
+    uses = uses_.value;
+    if (stopping_) return false;
+  }
+  jobs_seen = jobs_.value;
+  finish();
+  return true;
+}
+
+void ThreadPool::finish() {
+  if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) finished_.advance();
 }
 
 // Either the sleeper is counted before `sleepers` is read, or it sees the new value: each side
@@ -130,10 +168,14 @@ void ThreadPool::wait_for_change(Counter& counter, uint32_t old) {
 }
 
 void ThreadPool::run(FunctionRef<void(int)> job) {
-  if (threads_.empty()) return job(0);
+  if (active_ == 1) return job(0);
+  hand_out(job, active_);
+}
+
+void ThreadPool::hand_out(FunctionRef<void(int)> job, int workers) {
   job_ = &job;
   uint32_t finished = finished_.value.load(std::memory_order_relaxed);
-  running_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
+  running_.store(workers - 1, std::memory_order_relaxed);
   jobs_.advance();
   note_place(places_[0].processor);
   if (shares_processor()) {
@@ -145,17 +187,17 @@ void ThreadPool::run(FunctionRef<void(int)> job) {
 }
 
 void ThreadPool::work(int worker) {
-  for (uint32_t seen = 0;; ++seen) {
-    wait_for_change(jobs_, seen);
+  uint32_t seen = 0;
+  do {
+    wait_for_change(jobs_, seen++);
     if (stopping_.load(std::memory_order_relaxed)) return;
     note_place(places_[worker].processor);
     (*job_)(worker);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) finished_.advance();
-  }
+  } while (take_part(worker, seen));
 }
 
 void ThreadPool::barrier() {
-  if (threads_.empty()) return;
+  if (active_ == 1) return;
   // Read before arriving, since the last worker to arrive advances it.
   uint32_t passed = barriers_.value.load(std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) == size() - 1) {

@@ -24,7 +24,13 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int size() const { return static_cast<int>(threads_.size()) + 1; }
+  // How many workers take part in jobs.
+  int size() const { return active_; }
+  // All that were started.
+  int workers() const { return static_cast<int>(threads_.size()) + 1; }
+  // From now on the first `workers` of them do, and the others sleep. Takes about as long as waking
+  // them.
+  void use(int workers);
 
   // Calls job(worker) once on every worker and returns when all are done.
   void run(FunctionRef<void(int worker)> job);
@@ -54,6 +60,9 @@ class ThreadPool {
   };
 
   void work(int worker);
+  bool take_part(int worker, uint32_t& jobs_seen);
+  void hand_out(FunctionRef<void(int worker)> job, int workers);
+  void finish();
   void stop();
   void wait_for_change(Counter& counter, uint32_t old);
   bool poll_for_change(const Counter& counter, uint32_t old) const;
@@ -62,6 +71,8 @@ class ThreadPool {
   Counter jobs_;                                      // jobs handed out; workers wait on it
   Counter finished_;                                  // jobs completed; the driver waits on it
   Counter barriers_;                                  // barriers that all workers have reached
+  Counter uses_;                                      // calls of use(); workers that sleep wait
+  std::atomic<int> active_;                           // workers that take part
   alignas(kCacheLine) std::atomic<int> running_ = 0;  // workers still running the current job
   alignas(kCacheLine) std::atomic<int> arrived_ = 0;  // workers at the current barrier
   alignas(kCacheLine) const FunctionRef<void(int)>* job_ = nullptr;

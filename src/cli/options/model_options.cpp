@@ -85,7 +85,9 @@ void add_device_option(CLI::App& app, EngineConfig& config, const CLI::Option& k
 }
 
 void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& use) {
-  add_threads_option(app, config.threads, "Compute threads; 0: one per processor");
+  add_threads_option(
+      app, config.threads,
+      "Compute threads; 0: one per processor, or fewer while other programs use them");
   OptionGroup group(app, "Computing");
   if (use.computes) {
     app.add_flag("!--no-pin-threads", config.pin_threads, "Do not pin threads to processors");

@@ -251,8 +251,8 @@ TEST(DraftControl, AsksADrafterForWhatPaysForItsPasses) {
   const double rates[] = {0.8};
   for (int64_t drafts = 1; drafts <= 16; ++drafts) {
     EXPECT_EQ(control.passes(1, rates, 16, 0, 0), drafts) << "one more than was measured";
-    control.observe({.sequences = 1, .rows = 1 + drafts, .drafts = drafts, .tokens = 1,
-                     .time_s = 10 * kMs});
+    control.observe(
+        {.sequences = 1, .rows = 1 + drafts, .drafts = drafts, .tokens = 1, .time_s = 10 * kMs});
   }
   EXPECT_EQ(control.passes(1, rates, 16, 0, 0), 16) << "rows are free here";
   EXPECT_EQ(control.passes(1, rates, 16, 0, kMs), 6);

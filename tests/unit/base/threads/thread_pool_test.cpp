@@ -52,6 +52,41 @@ TEST_P(ThreadPoolOf, SharesCoverEveryIndexOnceAndStartAtMultiplesOfTheGrain) {
   }
 }
 
+// Workers that left and came back miss no job and run none twice.
+TEST_P(ThreadPoolOf, RunsJobsOnAsManyWorkersAsAreUsed) {
+  ThreadPool pool(GetParam());
+  uint32_t random = 1;
+  for (int i = 0; i < 2000; ++i) {
+    random = random * 1664525 + 1013904223;
+    int used = 1 + static_cast<int>((random >> 16) % static_cast<uint32_t>(GetParam()));
+    pool.use(used);
+    ASSERT_EQ(pool.size(), used);
+    ASSERT_EQ(pool.workers(), GetParam());
+    for (int job = 0; job < i % 3; ++job) {
+      std::vector<int> runs(static_cast<size_t>(GetParam()));
+      std::atomic<int> arrived = 0, late = 0;
+      pool.run([&](int worker) {
+        ++runs[static_cast<size_t>(worker)];
+        ++arrived;
+        pool.barrier();
+        if (arrived != used) ++late;
+      });
+      for (int worker = 0; worker < GetParam(); ++worker) {
+        ASSERT_EQ(runs[static_cast<size_t>(worker)], worker < used ? 1 : 0) << i << ' ' << used;
+      }
+      ASSERT_EQ(late, 0);
+    }
+  }
+}
+
+TEST_P(ThreadPoolOf, EndsWhileWorkersSleep) {
+  for (int i = 0; i < 50; ++i) {
+    ThreadPool pool(GetParam());
+    pool.use(1);
+    if (i % 2 == 0) pool.use(GetParam());
+  }
+}
+
 // Shares are static: the same split each time, however the workers are timed.
 TEST_P(ThreadPoolOf, SplitsTheSameWayEveryTime) {
   ThreadPool pool(GetParam());
