@@ -322,20 +322,35 @@ void Runner::launch_following(const Batch& before, const Batch& batch, const Dra
   CHECK(in_flight() > 0 && in_flight() < flights_max() && can_follow());
   Image& now = image(launched_);
   Flight& flight = at(flights_, launched_ % flights_max());
+  // Every upload first: a card launches the kernels behind them, of drafts, verification and step,
+  // as one graph.
   const DrawArgs& drafts = aside_->draws.load(passes.draws, flight.drafted.results);
+  aside_->inputs.load(passes.row);
+  const DrawArgs& args = now.draws.load(draws, flight.drawn.results);
+  const StepInputs& inputs = now.inputs.load(batch);
+  upload_samples(before.rows());
   predict_after(before, passes);
   for (int64_t i = 0; i < passes.drafts; ++i) draw_draft(i, passes, drafts);
-  flight.drafted.download.start(aside_->draws, flight.drafted.results);
-  const DrawArgs& args = now.draws.load(draws, flight.drawn.results);
   arena_.rewind(0);
-  Step step = make_step(arena_, batch, now.inputs.load(batch));
+  Step step = make_step(arena_, batch, inputs);
   FollowDraftsArgs next = follow(now.inputs, batch);
   next.draws = now.draws.rows();
   next.drafted = drafts.results;
   next.vocabulary = info_.vocabulary;
   step.kernels.follow_drafts(next);
   run_step(step, args);
+  flight.drafted.download.start(aside_->draws, flight.drafted.results);
   end_launch(now, flight);
+}
+
+// Tokens that stand for what each of `rows` rows has drawn.
+void Runner::upload_samples(int64_t rows) {
+  size_t bytes = as_size(rows) * sizeof(TokenId);
+  if (samples_.size() >= bytes) return;
+  std::vector<TokenId> tokens(as_size(rows));
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = Batch::kSampleOfRow - narrow<TokenId>(i);
+  samples_ = DeviceBlock(*queue_, bytes);
+  queue_->upload(samples_.data(), tokens.data(), bytes);
 }
 
 // Runs the layer over all rows of the step launched last, each with the token that it drew, and
@@ -348,14 +363,10 @@ void Runner::predict_after(const Batch& before, const DraftPasses& passes) {
   auto spans = std::ssize(before.spans);
   predicted_ = step.allocate({spans, model_.model->predicted_width()});
   after_predicted_ = arena_.mark();
-  for (auto i = std::ssize(samples_); i < before.rows(); ++i) {
-    samples_.push_back(Batch::kSampleOfRow - narrow<TokenId>(i));
-  }
-  inputs.tokens = step.upload(std::span<const TokenId>(samples_).first(as_size(before.rows())));
+  inputs.tokens = reinterpret_cast<const TokenId*>(samples_.data());
   step.drawn = image(launched_ - 1).draws.drawn();
   Tensor outputs = model_.model->predict(step, features_);
   auto* last_rows = arena_.allocate_array<int32_t>(spans);
-  aside_->inputs.load(passes.row);
   FollowDraftsArgs args = follow(aside_->inputs, passes.row);
   args.offset = -1;
   args.last_rows = last_rows;

@@ -118,6 +118,7 @@ class Runner {
   void end_launch(const Image& image, Flight& flight);
   void compute(Step& step, const DrawArgs& draws);
   FollowDraftsArgs follow(const StepImage& after, const Batch& batch);
+  void upload_samples(int64_t rows);
   void predict_after(const Batch& before, const DraftPasses& passes);
   void draw_draft(int64_t number, const DraftPasses& passes, const DrawArgs& draws);
   void draw_kept(Step& step, int64_t count, const DrawArgs& draws, int64_t first_draw,
@@ -176,9 +177,9 @@ class Runner {
   std::unique_ptr<Image> aside_;  // of everything else that runs
   std::vector<Flight> flights_;   // by number
   std::unique_ptr<Drawn> prediction_;
-  std::vector<TokenId> samples_;  // placeholders of the rows of a step
-  Tensor features_;   // of the last step's rows, in the arena; anything after it may be dropped
-  Tensor predicted_;  // kept outputs of predict()
+  DeviceBlock samples_;  // upload_samples()
+  Tensor features_;      // of the last step's rows, in the arena; anything after it may be dropped
+  Tensor predicted_;     // kept outputs of predict()
   size_t after_features_ = 0, after_predicted_ = 0;
   int64_t launched_ = 0, collected_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <new>
@@ -39,7 +40,7 @@ void protect(const Block& block, int protection) {
 
 struct Queue {
   std::vector<Call> calls;      // that have not run
-  cuda::GraphCache<int> lists;  // of kernels between two synchronisations; keeps no graphs
+  cuda::GraphCache<int> lists;  // of kernels in a row; keeps no graphs
   uint64_t run = 0;             // calls that have
   std::vector<Block> blocks;
 };
@@ -67,18 +68,20 @@ void push_kernel(const Args& args, void (*run)(const Call& call)) {
 
 std::atomic<uint64_t> all_lists = 0, repeated_lists = 0;
 
-void count_list(Queue& queue, std::span<const Call> calls) {
-  cuda::ListKey key;
-  bool has_kernels = false;
-  for (const Call& call : calls) {
-    if (!call.is_kernel) continue;
-    has_kernels = true;
-    key.add(reinterpret_cast<uintptr_t>(call.run));
-    key.add_bytes(call.args, kArgsBytes);
+// Kernels in a row, between copies.
+void count_lists(Queue& queue, std::span<const Call> calls) {
+  auto is_kernel = [](const Call& call) { return call.is_kernel; };
+  for (auto begin = std::ranges::find_if(calls, is_kernel); begin != calls.end();) {
+    auto end = std::find_if_not(begin, calls.end(), is_kernel);
+    cuda::ListKey key;
+    for (const Call& call : std::span(begin, end)) {
+      key.add(reinterpret_cast<uintptr_t>(call.run));
+      key.add_bytes(call.args, kArgsBytes);
+    }
+    ++all_lists;
+    if (queue.lists.find(key).seen) ++repeated_lists;
+    begin = std::find_if(end, calls.end(), is_kernel);
   }
-  if (!has_kernels) return;
-  ++all_lists;
-  if (queue.lists.find(key).seen) ++repeated_lists;
 }
 
 template <class Args>
@@ -111,7 +114,7 @@ void download(void* queue, void* to, const void* from, size_t bytes) {
 void run(Queue& queue, size_t count) {
   if (count == 0) return;
   std::span<const Call> calls = std::span(queue.calls).first(count);
-  count_list(queue, calls);
+  count_lists(queue, calls);
   for (const Block& block : queue.blocks) protect(block, PROT_READ | PROT_WRITE);
   for (const Call& call : calls) call.run(call);
   for (const Block& block : queue.blocks) protect(block, PROT_NONE);

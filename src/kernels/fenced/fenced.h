@@ -12,9 +12,8 @@ namespace banyan::fenced {
 const KernelTable& table();          // the portable kernels
 const KernelTable& emulated_cuda();  // the CUDA kernels, emulated (cuda/emulated/emulated.h)
 
-// Lists of kernels that queues of this process have run between two synchronisations, and how many
-// of them had come before with the same arguments: a card launches those as graphs
-// (cuda/launches.h).
+// Lists of kernels that queues of this process have run in a row, between copies, and how many of
+// them had come before with the same arguments: a card launches those as graphs (cuda/launches.h).
 struct Lists {
   uint64_t all, repeated;
 };
