@@ -112,7 +112,7 @@ struct Coverage {
   int64_t accepted_model_drafts = 0, rejected_model_drafts = 0;
   int64_t layer_drafts = 0, head_drafts = 0;
   int64_t branches = 0, followed_branches = 0;
-  int64_t overlapped_steps = 0;
+  int64_t overlapped_steps = 0, following_steps = 0;
   int64_t restored_tokens = 0, restored_recurrent_tokens = 0, restored_windowed_tokens = 0;
   int64_t restored_sparse_tokens = 0, restored_shared_tokens = 0, restored_device_tokens = 0;
   int64_t evicted_unwritten = 0;
@@ -365,7 +365,9 @@ class Simulation {
     count_storage(stats.storage);
     coverage_.retracted += stats.retracted;
     coverage_.steps += stats.steps;
-    coverage_.overlapped_steps += EngineAssembly::overlapped_steps(*engine_);
+    int64_t ahead = EngineAssembly::overlapped_steps(*engine_);
+    (workload_.config.scheduler_steps > 1 ? coverage_.following_steps
+                                          : coverage_.overlapped_steps) += ahead;
   }
 
   void count_storage(const CacheStorageStats& storage) {
@@ -414,7 +416,8 @@ void run_seed(int64_t seed, Kind kind, Coverage& coverage) {
                                   << c.total_tokens_max << " tokens, " << c.running_max
                                   << " running, chunks of " << c.chunked_prefill_tokens << ", "
                                   << c.schedule_policy << (c.radix_cache ? "" : ", no cache")
-                                  << (c.overlap_schedule ? ", overlap" : "")
+                                  << (c.overlap_schedule.value_or(false) ? ", overlap" : "") << ", "
+                                  << c.scheduler_steps << " steps in flight"
                                   << (workload.liar ? ", a drafter that lies" : "")
                                   << fmt::format("{}", fmt::join(c.drafters, ", ")) << " "
                                   << c.draft_model_path << (workload.hybrid ? ", hybrid" : ""));
@@ -469,6 +472,7 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   EXPECT_GT(coverage.branches, many / 4);
   EXPECT_GT(coverage.followed_branches, many / 16);
   EXPECT_GT(coverage.overlapped_steps, many / 2);
+  EXPECT_GT(coverage.following_steps, many / 32);
   RecordProperty("steps", coverage.steps);
 }
 

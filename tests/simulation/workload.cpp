@@ -210,6 +210,13 @@ bool is_golden(const EngineConfig& config, std::initializer_list<std::string_vie
   });
 }
 
+// Steps that follow unverified drafts, where the host does not divide rows by their positions.
+void run_ahead(uint64_t seed, EngineConfig& config) {
+  if (config.moba_block_tokens > 0) return;
+  config.scheduler_steps = 1 + static_cast<int>(5 * uniform(seed, 6, 1));
+  if (config.scheduler_steps > 1 && uniform(seed, 7, 1) < 0.7) config.draft_topk = 1;
+}
+
 // An EAGLE-3 head of random weights, for a model of random weights. False: none.
 bool add_head(uint64_t seed, EngineConfig& config) {
   if (!is_golden(config, {"llama2-mha", "qwen3-tied", "mistral-window", "gpt-oss", "gemma3",
@@ -221,6 +228,7 @@ bool add_head(uint64_t seed, EngineConfig& config) {
   config.load_format = "dummy";
   config.draft_model_path =
       random_head_folder(config.model_path.substr(config.model_path.rfind('/') + 1));
+  run_ahead(seed, config);
   return true;
 }
 
@@ -233,6 +241,7 @@ void add_models(uint64_t seed, Workload& workload) {
       uniform(seed, 2, 1) < 0.4) {
     config.drafters.emplace_back("mtp");
     config.load_format = "dummy";
+    run_ahead(seed, config);
   }
   if (uniform(seed, 3, 1) > 0.12) return;
   config.drafters.emplace_back("draft");
