@@ -89,7 +89,10 @@ void add_drafts(const StepPlan& plan, const StateClasses& classes, Batch& batch)
   }
 }
 
-void add_units(const Sequence& s, const StateClasses& classes, Batch& batch) {
+// With the units that the sequence holds.
+void add_span(const Sequence& s, int64_t first, int64_t count, const StateClasses& classes,
+              Batch& batch) {
+  add_span(s, first, count, batch);
   for (int c = 0; c < classes.count; ++c) append(s.held(c).units, at(batch.tables, c));
 }
 
@@ -101,8 +104,7 @@ void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch
   uses.clear();
   for (const PlannedSpan& span : plan.spans) {
     Sequence& s = *span.sequence;
-    add_span(s, span.first, span.count, batch);
-    add_units(s, classes, batch);
+    add_span(s, span.first, span.count, classes, batch);
     add_rows(s, 0, span.first, span.end(), batch, uses);
   }
   for (const PlannedBranch& branch : plan.branches) {
@@ -119,8 +121,7 @@ void build_following(const StepPlan& plan, const StateClasses& classes, Batch& b
   uses.clear();
   for (const PlannedSpan& span : plan.spans) {
     Sequence& s = *span.sequence;
-    add_span(s, span.first, span.count, batch);
-    add_units(s, classes, batch);
+    add_span(s, span.first, span.count, classes, batch);
     for (int64_t position = span.first; position < span.end(); ++position) {
       batch.logit_rows.push_back(narrow<int32_t>(batch.rows()));
       uses.push_back({.sequence = &s, .position = position, .samples = true});
@@ -134,8 +135,7 @@ void build_draft_rows(const StepPlan& plan, int64_t ahead, const StateClasses& c
                       Batch& batch) {
   batch.clear();
   for (const PlannedSpan& span : plan.spans) {
-    add_span(*span.sequence, span.first + ahead, 1, batch);
-    add_units(*span.sequence, classes, batch);
+    add_span(*span.sequence, span.first + ahead, 1, classes, batch);
     add_row(Batch::kSampleOfRow - narrow<TokenId>(batch.rows()), span.first + ahead, batch);
   }
 }

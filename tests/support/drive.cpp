@@ -1,5 +1,7 @@
 #include "support/drive.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -63,6 +65,21 @@ std::unique_ptr<Runner> load_runner(const EngineConfig& config) {
   auto runner = Runner::load(config, {});
   CHECK(runner.has_value(), "{}", runner.error().message);
   return *std::move(runner);
+}
+
+void expect_same(const Heard& a, const Heard& b) {
+  EXPECT_EQ(a.output_ids(), b.output_ids());
+  EXPECT_TRUE(same_bits(a.output_logprobs(), b.output_logprobs()));
+  EXPECT_EQ(a.finish, b.finish);
+  EXPECT_EQ(a.matched_stop, b.matched_stop);
+  EXPECT_EQ(a.error.message, b.error.message);
+  EXPECT_EQ(a.ends, b.ends);
+  ASSERT_EQ(a.output.size(), b.output.size());
+  for (size_t i = 0; i < a.output.size(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(a.output[i].top, b.output[i].top, {}, &TokenLogprob::token,
+                                   &TokenLogprob::token))
+        << i;
+  }
 }
 
 Heard run_alone(Engine& engine, const GenerateRequest& request) {

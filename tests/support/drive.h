@@ -38,6 +38,10 @@ TokenSink hear_into(Heard& heard);
 std::unique_ptr<Engine> load_engine(const EngineConfig& config);
 std::unique_ptr<Runner> load_runner(const EngineConfig& config);
 
+// Expects the same output: tokens, the bits of their log-probabilities, the likeliest tokens, and
+// the end.
+void expect_same(const Heard& a, const Heard& b);
+
 // Runs one request to its end. The engine must be idle.
 Heard run_alone(Engine& engine, const GenerateRequest& request);
 

@@ -69,12 +69,6 @@ DrafterStats stats_of(const Engine& engine) {
   return *std::ranges::find(stats.drafters, "test", &DrafterStats::name);
 }
 
-void expect_same(const Heard& a, const Heard& b) {
-  EXPECT_EQ(a.output_ids(), b.output_ids());
-  EXPECT_TRUE(same_bits(a.output_logprobs(), b.output_logprobs()));
-  EXPECT_EQ(a.finish, b.finish);
-}
-
 GenerateRequest asking(uint64_t seed) {
   return {.prompt = {5, 9, 77, 5, 30, 0, 42, 42},
           .sampling = {.temperature = seed % 2 == 0 ? 0.f : 1.f, .seed = seed},

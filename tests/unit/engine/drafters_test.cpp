@@ -196,12 +196,6 @@ Outcome run(const EngineConfig& config, const GenerateRequest& request) {
   return outcome;
 }
 
-void expect_same(const Heard& a, const Heard& b) {
-  EXPECT_EQ(a.output_ids(), b.output_ids());
-  EXPECT_TRUE(same_bits(a.output_logprobs(), b.output_logprobs()));
-  EXPECT_EQ(a.finish, b.finish);
-}
-
 // Text of random weights loops at temperature 0.
 TEST(Drafters, SaveStepsOnTextThatRepeatsItselfAndChangeNoToken) {
   GenerateRequest request{.prompt = {5, 9, 77, 5, 30, 0, 42, 42},

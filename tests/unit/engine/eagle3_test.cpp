@@ -30,12 +30,6 @@ EngineConfig drafting(const std::string& model, const std::string& drafter) {
   return config;
 }
 
-void expect_same(const Heard& a, const Heard& b) {
-  EXPECT_EQ(a.output_ids(), b.output_ids());
-  EXPECT_TRUE(same_bits(a.output_logprobs(), b.output_logprobs()));
-  EXPECT_EQ(a.finish, b.finish);
-}
-
 // Samples of prompts that share beginnings: more than fit at once, so that some are retracted.
 // Biases leave a few tokens, of which the head mostly draws the right one.
 std::vector<GenerateRequest> requests_of(float temperature, uint64_t seed) {

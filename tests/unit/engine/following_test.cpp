@@ -18,21 +18,6 @@
 namespace banyan::test::following_test {
 namespace {
 
-void expect_same(const Heard& a, const Heard& b) {
-  EXPECT_EQ(a.output_ids(), b.output_ids());
-  EXPECT_TRUE(same_bits(a.output_logprobs(), b.output_logprobs()));
-  EXPECT_EQ(a.finish, b.finish);
-  EXPECT_EQ(a.matched_stop, b.matched_stop);
-  EXPECT_EQ(a.ends, 1);
-  ASSERT_EQ(a.output.size(), b.output.size());
-  for (size_t i = 0; i < a.output.size(); ++i) {
-    ASSERT_EQ(a.output[i].top.size(), b.output[i].top.size());
-    for (size_t j = 0; j < a.output[i].top.size(); ++j) {
-      EXPECT_EQ(a.output[i].top[j].token, b.output[i].top[j].token);
-    }
-  }
-}
-
 // The trained layer, most of whose drafts are accepted.
 EngineConfig nano(int steps, const std::string& kernels = "auto") {
   EngineConfig config{.model_path = source_path("models/banyan-nano"),

@@ -26,14 +26,6 @@ std::unique_ptr<Engine> engine_of(bool overlap, int64_t total_tokens = 256) {
                       .overlap_schedule = overlap});
 }
 
-void expect_same(const Heard& a, const Heard& b) {
-  EXPECT_EQ(a.output_ids(), b.output_ids());
-  EXPECT_TRUE(same_bits(a.output_logprobs(), b.output_logprobs()));
-  EXPECT_EQ(a.finish, b.finish);
-  EXPECT_EQ(a.matched_stop, b.matched_stop);
-  EXPECT_EQ(a.ends, 1);
-}
-
 GenerateRequest seeded(uint64_t seed, int64_t tokens) {
   return {.prompt = kPrompt, .sampling = {.seed = seed}, .options = {.max_new_tokens = tokens}};
 }

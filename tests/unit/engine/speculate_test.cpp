@@ -64,16 +64,6 @@ std::vector<TokenId> numbers(int count) {
   return tokens;
 }
 
-// As they are delivered, steps left out.
-void expect_same(const Heard& a, const Heard& b) {
-  EXPECT_EQ(a.output_ids(), b.output_ids());
-  EXPECT_TRUE(same_bits(a.output_logprobs(), b.output_logprobs()));
-  EXPECT_EQ(a.finish, b.finish);
-  EXPECT_EQ(a.matched_stop, b.matched_stop);
-  EXPECT_EQ(a.error.message, b.error.message);
-  EXPECT_EQ(a.ends, b.ends);
-}
-
 struct Outcome {
   Heard heard;
   EngineStats stats;
