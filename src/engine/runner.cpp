@@ -320,6 +320,7 @@ FollowDraftsArgs Runner::follow(const StepImage& after, const Batch& batch) {
 void Runner::launch_following(const Batch& before, const Batch& batch, const DrawBatch& draws,
                               const DraftPasses& passes) {
   CHECK(in_flight() > 0 && in_flight() < flights_max() && can_follow());
+  CHECK(std::ssize(before.logit_rows) == before.rows(), "rows that do not draw");
   Image& now = image(launched_);
   Flight& flight = at(flights_, launched_ % flights_max());
   // Every upload first: a card launches the kernels behind them, of drafts, verification and step,

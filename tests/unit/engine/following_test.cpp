@@ -234,6 +234,25 @@ TEST(Following, StepsEndWithASequenceThatStopsOrIsCancelled) {
   EXPECT_EQ(stats.pages_free + stats.pages_cached, stats.pages_total);
 }
 
+// The last row of a prompt that is only scored draws nothing.
+TEST(Following, NothingFollowsARequestThatDrawsNothing) {
+  auto plain = load_engine(nano(0)), following = load_engine(nano(4));
+  GenerateRequest scored = copying(0, 3);
+  scored.options.max_new_tokens = 0;
+  scored.options.prompt_logprobs_begin = 1;
+  // Chunks of 64 leave its last token to a step of its own.
+  scored.prompt.resize(65);
+  GenerateRequest other = copying(0, 0);
+  Heard heard, rest;
+  ASSERT_TRUE(following->submit(other, hear_into(rest)));
+  for (int i = 0; i < 8; ++i) following->step();
+  ASSERT_TRUE(following->submit(scored, hear_into(heard)));
+  while (following->step()) EngineAssembly::scheduler(*following).check();
+  expect_same(rest, run_alone(*plain, other));
+  EXPECT_TRUE(same_bits(heard.prompt_logprobs(), run_alone(*plain, scored).prompt_logprobs()));
+  EXPECT_EQ(heard.ends, 1);
+}
+
 TEST(Following, IsRefusedWhereNoDrafterCan) {
   EngineConfig config = nano(4);
   config.drafters = {"ngram"};
