@@ -13,10 +13,17 @@
 namespace banyan {
 namespace {
 
-Status check_scheduler_steps(const EngineConfig& config, std::span<const NamedDrafter> drafters) {
+Status check_scheduler_steps(const EngineConfig& config, const Runner& runner,
+                             std::span<const NamedDrafter> drafters) {
   bool ahead = std::ranges::any_of(
       drafters, [](const NamedDrafter& drafter) { return drafter.drafter->drafts_ahead(); });
   if (config.scheduler_steps == 1 || ahead) return {};
+  if (runner.predicts()) {
+    return unsupported(
+        "scheduler_steps is {}, but on this device the host has to know where the rows of this "
+        "model's attention are (it is in chunks or blocks), so that no step follows one unread",
+        config.scheduler_steps);
+  }
   return invalid_argument(
       "scheduler_steps is {}, but nothing here drafts while a step is in flight: the model's own "
       "layer or a head would (--speculative-algorithm NEXTN or EAGLE3)",
@@ -107,7 +114,7 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
     for (NamedDrafter& drafter : make_drafters(chosen, {*runner, std::move(draft)})) {
       drafters.push_back(std::move(drafter));
     }
-    TRY(check_scheduler_steps(chosen, drafters));
+    TRY(check_scheduler_steps(chosen, *runner, drafters));
     return std::unique_ptr<Engine>(new Engine(std::make_unique<Engine::Impl>(
         chosen, std::move(runner), std::move(drafters), std::move(filter), std::move(tiers))));
   });

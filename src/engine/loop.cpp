@@ -175,6 +175,7 @@ bool Engine::Impl::step_once() {
   }
   follow();
   if (info().overlap_schedule && may_launch_ahead()) {
+    CHECK(!next.launched, "a step in flight would be planned");
     advance(now);
     plan(next);
     if (!next.plan.spans.empty()) launch(next);
@@ -184,7 +185,10 @@ bool Engine::Impl::step_once() {
   MeasuredStep step = speculator_.shape(now.plan);
   double operations = overlaps ? 0 : prompt_operations(now.plan);
   collect();
-  if (overlaps) return true;  // what such a step takes is not its own time
+  if (overlaps) {  // what such a step takes is not its own time
+    speculator_.observe({});
+    return true;
+  }
   step.tokens = totals_.generated_tokens - generated;
   step.time_s = (now_ns() - began_ns) * 1e-9;
   speculator_.observe(step);

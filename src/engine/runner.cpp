@@ -112,8 +112,9 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   } else {
     runner->threads_ = std::make_shared<ThreadPool>(thread_count(config));
     if (config.pin_threads && !emulated) pin_workers(*runner->threads_);
-    bool shares = config.threads == 0 && !emulated && kernels->device->host_memory;
-    if (shares) runner->sharing_ = std::make_unique<Sharing>(runner->threads_->workers());
+  }
+  if (config.threads == 0 && !emulated && kernels->device->host_memory) {
+    runner->sharing_ = std::make_unique<Sharing>(runner->threads_->workers());
   }
   runner->model_ = TRY(load_model(config, {.kernels = runner->kernels_,
                                            .queue = runner->queue_.get(),
@@ -231,7 +232,7 @@ void Runner::compute(Step& step, const DrawArgs& draws) {
   double began_s = trace_clock_ns() * 1e-9;
   int64_t rows = step.batch.rows();
   if (began_s - sharing_->looked_s > kLookEvery) {
-    sharing_->choice.others(sharing_->others.processors());
+    sharing_->choice.set_free(sharing_->others.free_processors());
     sharing_->looked_s = began_s = trace_clock_ns() * 1e-9;
   }
   int threads = sharing_->choice.threads_for(rows);
@@ -339,7 +340,7 @@ void Runner::launch_following(const Batch& before, const Batch& batch, const Dra
   next.drafted = drafts.results;
   next.vocabulary = info_.vocabulary;
   step.kernels.follow_drafts(next);
-  run_step(step, args);
+  compute(step, args);
   flight.drafted.download.start(aside_->draws, flight.drafted.results);
   end_launch(now, flight);
 }

@@ -6,8 +6,8 @@
 namespace banyan {
 namespace {
 
-// The share of our processors that others must take.
-constexpr double kContended = 0.1;
+// The share of a processor for each thread that others must take, and go on taking.
+constexpr double kContended = 0.1, kContendedStill = 0.05;
 // Steps in a row with the same threads, of which the first, which wakes or misses threads, does not
 // count; how many count on each side; and after how many a trial whose steps differ is given up.
 constexpr int64_t kStepsInTurn = 4, kTimesOfASide = 9, kTrialSteps = 96;
@@ -34,10 +34,12 @@ size_t ThreadChoice::kind_of(int64_t rows) {
   return std::min((bits - 1) / 2, kKinds - 1);
 }
 
-void ThreadChoice::others(double processors) {
-  contended_ = processors > kContended * levels_[0];
-  free_ = levels_[0] - processors;
-  if (!contended_) kinds_ = {};
+void ThreadChoice::set_free(double processors) {
+  free_ = processors;
+  double taken = 1 - free_ / levels_[0];
+  contended_ = taken > (contended_ ? kContendedStill : kContended);
+  if (contended_) return;
+  for (Kind& kind : kinds_) kind.level = kind.rival = 0;
 }
 
 bool ThreadChoice::rival_runs(const Kind& kind) const {
@@ -64,11 +66,11 @@ void ThreadChoice::begin(Kind& kind, int64_t rows) const {
 }
 
 void ThreadChoice::observe(int64_t rows, double time_s) {
-  if (!contended_ || levels_.size() == 1) return;
+  if (levels_.size() == 1) return;
   Kind& kind = kinds_[kind_of(rows)];
   if (kind.rival == kind.level) {
     kind.rest_s -= time_s;
-    if (kind.rest_s <= 0) begin(kind, rows);
+    if (contended_ && kind.rest_s <= 0) begin(kind, rows);
     return;
   }
   bool counts = rows == kind.rows && kind.steps % kStepsInTurn > 0;

@@ -18,8 +18,9 @@ class ThreadChoice {
  public:
   explicit ThreadChoice(int threads);
 
-  // Other programs take so many of our processors. While that is little, all threads are used.
-  void others(double processors);
+  // Other programs leave so many processors. While that is nearly one for each thread, all threads
+  // are used.
+  void set_free(double processors);
   // For the next step.
   int threads_for(int64_t rows) const;
   // It took so long.

@@ -8,11 +8,12 @@
 #include <chrono>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace banyan {
 namespace {
 
-double now_s() {
+double clock_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
@@ -53,23 +54,20 @@ int64_t busy_ticks(const std::string& stat, const std::function<bool(int)>& coun
   return busy;
 }
 
-double OtherPrograms::read() {
+double OtherPrograms::free_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  bool known = ::sched_getaffinity(::getpid(), sizeof(set), &set) == 0;
+  if (::sched_getaffinity(::getpid(), sizeof(set), &set) != 0) return CPU_SETSIZE;
   int64_t busy = busy_ticks(read_stat(), [&](int processor) {
-    return !known || (processor < CPU_SETSIZE && CPU_ISSET(processor, &set));
+    return processor >= 0 && processor < CPU_SETSIZE && CPU_ISSET(processor, &set);
   });
-  return static_cast<double>(busy) / static_cast<double>(::sysconf(_SC_CLK_TCK)) - own_s();
-}
-
-double OtherPrograms::processors() {
-  double now = now_s(), others = read();
-  double used = others - others_s_, time = now - read_s_;
-  bool first = read_s_ == 0;
-  others_s_ = others;
-  read_s_ = now;
-  return first || time <= 0 ? 0 : std::max(0.0, used / time);
+  double others_s =
+      static_cast<double>(busy) / static_cast<double>(::sysconf(_SC_CLK_TCK)) - own_s();
+  double now = clock_s(), all = CPU_COUNT(&set);
+  double used_s = others_s - std::exchange(others_s_, others_s);
+  double time_s = now - std::exchange(read_s_, now);
+  bool first = time_s == now;
+  return first || time_s <= 0 ? all : std::clamp(all - used_s / time_s, 0.0, all);
 }
 
 }  // namespace banyan

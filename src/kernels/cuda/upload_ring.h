@@ -32,6 +32,12 @@ class UploadRing {
     taken_ = skipped + bytes;
     return begin;
   }
+  // Calls end(copy) for all that are on their way.
+  template <class End>
+  void drain(const End& end) {
+    for (; !pending_.empty(); pending_.pop_front()) end(pending_.front().copy);
+    used_ = 0;
+  }
   // The copy of the bytes taken last is on its way.
   void started(Copy copy) {
     pending_.push_back({taken_, copy});

@@ -146,7 +146,7 @@ TEST(Following, ChangesNothingThatAHeadDrafts) {
     auto loaded = Engine::load(config);
     if (std::string(model) == "llama4") {  // whose chunks the host divides
       ASSERT_FALSE(loaded);
-      EXPECT_NE(loaded.error().message.find("scheduler_steps is 3"), std::string::npos);
+      EXPECT_NE(loaded.error().message.find("in chunks or blocks"), std::string::npos);
       continue;
     }
     auto following = std::move(*loaded);

@@ -73,6 +73,7 @@ class Queue {
   ~Queue() {
     synchronise();
     graphs_.clear();
+    ring_.drain([](cudaEvent_t copied) { cudaEventDestroy(copied); });
     cudaFreeHost(uploads_);
     for (cudaEvent_t event : marks_) cudaEventDestroy(event);
     for (cudaEvent_t event : events_) cudaEventDestroy(event);

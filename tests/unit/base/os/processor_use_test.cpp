@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
-#include <thread>
 
 namespace banyan::processor_use_test {
 namespace {
@@ -24,15 +24,16 @@ TEST(ProcessorUse, CountsTicksThatAreNotIdle) {
 // What others do here is not ours to say; our own time is not theirs.
 TEST(ProcessorUse, OurOwnTimeIsNotOfOthers) {
   OtherPrograms others;
-  EXPECT_EQ(others.processors(), 0) << "at first";
-  double least = 1e9;
-  for (int i = 0; i < 10 && least > 0.5; ++i) {
+  double all = others.free_processors(), most = 0;
+  EXPECT_GE(all, 1) << "at first";
+  for (int i = 0; i < 10 && most < all - 0.5; ++i) {
     auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
     while (std::chrono::steady_clock::now() < end) {
     }
-    least = std::min(least, others.processors());
+    most = std::max(most, others.free_processors());
+    EXPECT_LE(most, all);
   }
-  EXPECT_LT(least, std::thread::hardware_concurrency() - 0.5);
+  EXPECT_GT(most, 0.4) << "the one that we used, and what others left";
 }
 
 }  // namespace
