@@ -286,7 +286,7 @@ void Engine::Impl::follow() {
   }
 }
 
-// Now and then drafters are chosen anew.
+// A run has a limit, so that other drafters get their turn.
 bool Engine::Impl::launch_following() {
   constexpr int64_t kFollowedMax = 64;
   int64_t unread = runner_->in_flight();

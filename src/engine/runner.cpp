@@ -207,12 +207,12 @@ double ExpertCounts::active_mean() const {
 
 void Runner::launch(const Batch& batch, const DrawBatch& draws) {
   CHECK(in_flight() < 2 && draws.rows.size() == batch.logit_rows.size());
-  const DrawResult* drawn = nullptr;
   if (emulator_ != nullptr) {
     emulator_->launch(batch, draws);
     ++launched_;
     return;
   }
+  const DrawResult* drawn = nullptr;
   if (in_flight() > 0) drawn = image(launched_ - 1).draws.drawn();
   Image& now = image(launched_);
   Flight& flight = at(flights_, launched_ % flights_max());
@@ -300,7 +300,7 @@ void Runner::run_step(Step& step, ConsumeStepLogits consume) {
   }
 }
 
-// ---- Steps behind steps that nobody has read ---------------------------------------------------
+// ---- Steps that follow steps whose drafts are not verified --------------------------------------
 
 bool Runner::can_follow() const {
   if (emulator_ != nullptr || !predicts()) return false;
@@ -324,7 +324,7 @@ void Runner::launch_following(const Batch& before, const Batch& batch, const Dra
   CHECK(std::ssize(before.logit_rows) == before.rows(), "rows that do not draw");
   Image& now = image(launched_);
   Flight& flight = at(flights_, launched_ % flights_max());
-  // Every upload first: a card launches the kernels behind them, of drafts, verification and step,
+  // Every upload first: a card launches the kernels after them, of drafts, verification and step,
   // as one graph.
   const DrawArgs& drafts = aside_->draws.load(passes.draws, flight.drafted.results);
   aside_->inputs.load(passes.row);
@@ -356,7 +356,7 @@ void Runner::upload_samples(int64_t rows) {
 }
 
 // Runs the layer over all rows of the step launched last, each with the token that it drew, and
-// keeps the output of each span's last accepted one. What it writes for the rows behind that is
+// keeps the output of each span's last accepted one. What it writes for the rows after that is
 // written again before anything reads it.
 void Runner::predict_after(const Batch& before, const DraftPasses& passes) {
   arena_.rewind(after_features_);

@@ -48,7 +48,7 @@ class Runner {
     Batch row;           // a row of each span, for the tokens after the first
     DrawBatch draws;     // [drafts, spans]
   };
-  // Whether steps can be launched behind steps whose drafts are not verified yet.
+  // Whether steps can be launched after steps whose drafts are not verified yet.
   bool can_follow() const;
   // Enqueues the same for a step whose spans continue those of `before`, the step launched last,
   // after whatever drafts that accepts. All rows of both draw. Drafts come from the layer of

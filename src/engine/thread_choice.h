@@ -30,7 +30,7 @@ class ThreadChoice {
   // Of steps that have some power of four of rows.
   struct Kind {
     size_t level = 0;   // of levels_, in use
-    size_t rival = 0;   // tried beside it; equal: none
+    size_t rival = 0;   // compared with it; equal: none
     bool up = false;    // the next trial is of more threads
     int64_t rows = 0;   // of the steps that are compared
     int64_t steps = 0;  // of the trial

@@ -17,6 +17,11 @@ constexpr int32_t accepted_drafts(const FollowDraftsArgs& a, const SpanArgs& spa
   return accepted;
 }
 
+// The token that a row gets from a draw: 0 if there is none that the model knows.
+constexpr TokenId followed_token(const DrawResult& drawn, int64_t vocabulary) {
+  return drawn.token >= 0 && drawn.token < vocabulary ? drawn.token : 0;
+}
+
 constexpr void follow_span(const FollowDraftsArgs& a, int64_t number) {
   const SpanArgs& before = a.before[number];
   int32_t accepted = accepted_drafts(a, before);
@@ -31,8 +36,8 @@ constexpr void follow_span(const FollowDraftsArgs& a, int64_t number) {
     if (a.positions != nullptr) a.positions[row] = position;
     if (a.draws != nullptr) a.draws[row].noise.position = position + a.ahead;
     if (a.next_tokens == nullptr) continue;
-    TokenId token = i == 0 ? a.drawn[last].token : a.drafted[(i - 1) * a.spans + number].token;
-    a.next_tokens[row] = token >= 0 && token < a.vocabulary ? token : 0;
+    const DrawResult& drawn = i == 0 ? a.drawn[last] : a.drafted[(i - 1) * a.spans + number];
+    a.next_tokens[row] = followed_token(drawn, a.vocabulary);
   }
 }
 

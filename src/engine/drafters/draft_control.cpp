@@ -179,7 +179,7 @@ int64_t DraftControl::passes(int64_t sequences, std::span<const double> rates, i
     for (double rate : rates) tokens += std::pow(rate, k);
     cost_s += pass_s;
     int64_t rows = sequences + k * std::ssize(rates);
-    // One step that was never measured: it may turn out not to pay, and so may all behind it.
+    // One step that was never measured: it may turn out not to pay, nor any longer one.
     bool known = !measures_ || cost_.knows_drafted(rows);
     if (k > best + (known ? kPassesAhead : 1)) break;
     double time_s = at_rows(times, rows) + cost_s;

@@ -9,6 +9,7 @@
 #include "base/divide.h"
 #include "base/signed.h"
 #include "engine/drafters/emulated.h"
+#include "kernels/follow.h"
 
 namespace banyan {
 namespace {
@@ -65,6 +66,7 @@ Speculator::Speculator(const EngineConfig& config, int64_t vocabulary,
   stats_[kForced].name = "forced";
   for (size_t d = 0; d < drafters_.size(); ++d) stats_[d + 1].name = drafters_[d].name;
   for (Effort& effort : efforts_) effort.trial_asks = kFirstAsks;
+  source_ahead_ = source_ahead();
 }
 
 // ---- Learning --------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ int Speculator::source_ahead() const {
 }
 
 bool Speculator::may_follow(const StepPlan& plan) const {
-  int source = source_ahead();
+  int source = source_ahead_;
   bool drafting = false;
   if (source == kForced) return false;
   for (const PlannedSpan& span : plan.spans) {
@@ -209,7 +211,7 @@ bool Speculator::may_follow(const StepPlan& plan) const {
 std::span<const int64_t> Speculator::drafts_ahead(const StepPlan& plan) {
   drafts_ahead_.clear();
   if (!may_follow(plan)) return drafts_ahead_;
-  int source = source_ahead();
+  int source = source_ahead_;
   int64_t most = 0;
   rates_.clear();
   for (const PlannedSpan& span : plan.spans) {
@@ -509,12 +511,12 @@ void Speculator::take_drafts(const StepPlan& plan, const DrawResults& drafted) c
     draft.tokens.clear();
     draft.confidences.clear();
     draft.branch_count = draft.path = 0;
-    draft.source = source_ahead();
+    draft.source = source_ahead_;
     for (int64_t j = 0; j < span.drafts; ++j) {
       const DrawResult& drawn = at(drafted.rows, j * spans + i);
-      bool known = drawn.token >= 0 && drawn.token < vocabulary_;  // as kernels/follow.h has it
-      draft.tokens.push_back(known ? drawn.token : 0);
-      draft.confidences.push_back(known ? std::exp(drawn.logprob) : 0);
+      TokenId token = followed_token(drawn, vocabulary_);
+      draft.tokens.push_back(token);
+      draft.confidences.push_back(token == drawn.token ? std::exp(drawn.logprob) : 0);
     }
   }
 }
@@ -598,6 +600,7 @@ void Speculator::emulate_acceptance(double rate) {
     if (!named.drafter->computes()) continue;
     named.drafter = emulate_acceptance_of(std::move(named.drafter), rate, vocabulary_);
   }
+  source_ahead_ = source_ahead();
 }
 
 void Speculator::report(EngineStats& stats) const {

@@ -141,6 +141,7 @@ class Speculator {
   std::vector<NamedDrafter> drafters_;
   Acceptance acceptance_;
   DraftObserver observer_;  // may be empty
+  int source_ahead_ = kForced;
   DraftControl control_;
   std::array<Effort, kSourcesMax> efforts_;
   double drafting_s_ = 0;  // of the last step, if a drafter was asked or ran a model

@@ -122,9 +122,9 @@ class Scheduler {
   void plan(StepPlan& plan);
   // Plans a step that follows `before`, which is in flight, with the same spans and as many drafts
   // for each: a span goes on after whatever is accepted, and its `first` is the last place
-  // possible. Reserves pages for all that may be. False if the next step had better be planned
-  // anew: others could join it, a span may pass the end of its budget or a place for a snapshot, or
-  // rows or pages are missing.
+  // possible. Reserves pages for all that may be. False if the next step should be planned
+  // from scratch: others could join it, a span may pass the end of its budget or a place for a
+  // snapshot, or rows or pages are missing.
   bool follow(const StepPlan& before, std::span<const int64_t> drafts, StepPlan& plan);
   // Says where the spans of such a plan are that still have a sequence: at the end of those before
   // at the latest, or exactly, if the step before is committed (null).

@@ -189,7 +189,7 @@ TEST(Following, LaunchesAStepAsOneList) {
   EXPECT_GT(2 * repeated, checked) << "a card makes graphs of lists that come again";
 }
 
-// n steps of K drafts need pages for (K + 1) n tokens behind the last known one, whatever was
+// n steps of K drafts need pages for (K + 1) n tokens after the last known one, whatever was
 // accepted before; document 004 reserves up to (2 K + 1) n.
 TEST(Following, ReservesWhatTheStepsInFlightCanAccept) {
   constexpr int64_t kSteps = 4, kDrafts = 3;
