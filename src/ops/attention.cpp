@@ -97,6 +97,7 @@ AttentionArgs attention_args(Step& s, Tensor q, StateId k, StateId v, const Atte
   return {.launch = s.launch,
           .q = q.f32(),
           .q_row_stride = q.stride(0),
+          .rows = q.dim(0),
           .k_pool = s.pools.pool(k),
           .v_pool = s.pools.pool(v),
           .pool_dtype = spec.dtype,

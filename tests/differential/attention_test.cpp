@@ -93,6 +93,7 @@ class Cache {
     AttentionArgs a = {.launch = {.threads = threads},
                        .q = q.data(),
                        .q_row_stride = shape_.q_width(),
+                       .rows = rows,
                        .k_pool = k_.data() + k_page_bytes_,
                        .v_pool = v_.data() + v_page_bytes_,
                        .pool_dtype = shape_.dtype,
@@ -530,8 +531,8 @@ TEST(Attention, InfiniteScores) {
 TEST(Attention, AScaleMayBeNegative) {
   Random random(25);
   for (const KernelTable* table : tables_and_emulated()) {
-    for (float soft_cap : {0.0f, 3.0f}) {
-      Shape shape = {.head_dim = 32, .dtype = DType::kBF16, .soft_cap = soft_cap};
+    for (auto [head_dim, soft_cap] : {std::pair{32, 0.0f}, {32, 3.0f}, {64, 0.0f}, {64, 3.0f}}) {
+      Shape shape = {.head_dim = head_dim, .dtype = DType::kBF16, .soft_cap = soft_cap};
       Inputs inputs(shape, 40, random, 3);
       auto out = attend_whole(*table, shape, inputs);
       shape.scale_sign = -1;

@@ -89,6 +89,14 @@ struct Largest {
   static auto of(Float auto a, decltype(a) b) { return extreme(a, b, true); }
 };
 
+// The same, but NaN if one of them is.
+template <class Op>
+struct OrNan {
+  static auto of(Float auto a, decltype(a) b) {
+    return a != a || b != b ? rounded(a + b) : Op::of(a, b);
+  }
+};
+
 struct Negate {
   static auto of(Integer auto a) { return static_cast<decltype(a)>(-wide(a)); }
   static auto of(Float auto a) { return -a; }
@@ -199,6 +207,12 @@ void decode_rounded(Line& line) {
   decode_same<Op, Count>(line);
 }
 
+template <class Op>
+void decode_extreme(Line& line) {
+  if (line.take("NaN")) return decode_same<OrNan<Op>, 2>(line);
+  decode_same<Op, 2>(line);
+}
+
 constexpr Rule kRules[] = {
     {"add", decode_rounded<Add, 2>},
     {"sub", decode_rounded<Subtract, 2>},
@@ -207,8 +221,8 @@ constexpr Rule kRules[] = {
     {"div", decode_rounded<Divide, 2>},
     {"rem", decode_same<Remainder, 2>},
     {"fma", decode_rounded<Fused, 3>},
-    {"min", decode_same<Least, 2>},
-    {"max", decode_same<Largest, 2>},
+    {"min", decode_extreme<Least>},
+    {"max", decode_extreme<Largest>},
     {"neg", decode_same<Negate, 1>},
     {"abs", decode_same<Magnitude, 1>},
     {"sqrt", decode_rounded<SquareRoot, 1>},

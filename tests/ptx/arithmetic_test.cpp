@@ -57,6 +57,8 @@ TEST(PtxArithmetic, FloatsRoundAsIeeeSays) {
 
 TEST(PtxArithmetic, ExtremaPreferNumbersAndKnowTheSignOfZero) {
   EXPECT_EQ(float_result("mov.f32 %f2, 0f7FC00000; max.f32 %f1, %f2, 0f3F800000;"), bits(1));
+  EXPECT_EQ(float_result("mov.f32 %f2, 0f7FC00000; max.NaN.f32 %f1, %f2, 0f3F800000;"), kNaN);
+  EXPECT_EQ(float_result("mov.f32 %f2, 0fFF800000; max.NaN.f32 %f1, %f2, 0f3F800000;"), bits(1));
   EXPECT_EQ(float_result("mov.f32 %f2, 0f7FC00000; min.f32 %f1, 0f3F800000, %f2;"), bits(1));
   EXPECT_EQ(float_result("mov.f32 %f2, 0f80000000; max.f32 %f1, %f2, 0f00000000;"), bits(0.0f));
   EXPECT_EQ(float_result("mov.f32 %f2, 0f00000000; min.f32 %f1, %f2, 0f80000000;"), bits(-0.0f));

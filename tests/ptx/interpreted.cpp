@@ -180,25 +180,26 @@ struct Device {
 
   static void attend_tiles(const AttentionArgs& args) {
     Scratch parts(cuda::kPartScratchBytes);
-    auto plan = cuda::attention_plan(args);
-    parts.poison(static_cast<size_t>(plan.results * cuda::part_floats(args)) * sizeof(float));
     auto* to = reinterpret_cast<float*>(parts.data());
-    cuda::launch_tensor_attention(args, to, kBlocks, [&]<class K>(const K& kernel, int64_t blocks) {
-      std::string name = entry_of<K>("run_tensor_attention");
-      run(
-          name, parts,
-          [&](Launch launch) {
-            launch.blocks = static_cast<uint32_t>(blocks);
-            start_tensor(name, kernel, launch);
-            cuda::MergeParts merge{args, to};
-            launch.threads = cuda::kBlockThreads;
-            launch.shared_bytes = merge.shape().shared_bytes;
-            launch.blocks = kBlocks;
-            launch.parameters = parameter_block(merge, static_cast<std::byte*>(nullptr), size_t{0});
-            start(entry_of<cuda::MergeParts>("run"), launch);
-          },
-          [&] { cuda::emulated::attend_tiles(args); });
-    });
+    cuda::launch_tensor_attention(
+        args, to, kBlocks, [&]<class K>(const K& kernel, const cuda::MergeParts& merge) {
+          auto plan = cuda::attention_plan(args, K::kTileRows, kernel.blocks);
+          parts.poison(static_cast<size_t>(plan.results * cuda::part_floats(args)) * sizeof(float));
+          std::string name = entry_of<K>("run_tensor_attention");
+          run(
+              name, parts,
+              [&](Launch launch) {
+                launch.blocks = static_cast<uint32_t>(kernel.blocks);
+                start_tensor(name, kernel, launch);
+                launch.threads = cuda::kBlockThreads;
+                launch.shared_bytes = merge.shape().shared_bytes;
+                launch.blocks = kBlocks;
+                launch.parameters =
+                    parameter_block(merge, static_cast<std::byte*>(nullptr), size_t{0});
+                start(entry_of<cuda::MergeParts>("run"), launch);
+              },
+              [&] { cuda::emulated::attend_tiles(args); });
+        });
   }
 
   static std::byte* scratch(void* queue, size_t bytes) {

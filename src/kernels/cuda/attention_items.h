@@ -44,22 +44,28 @@ struct AttentionWork {
             other.most_parts > most_parts ? other.most_parts : most_parts};
   }
 };
-BANYAN_HOST_DEVICE constexpr AttentionWork work_of(const AttentionArgs& a, const SpanArgs& span) {
-  PartRange parts = parts_of(keys_of(span, a.window));
-  return {quotient(query_rows(a, span) + kQueryTile - 1, kQueryTile) * a.kv_heads,
-          part_results(a, span), parts.end - parts.begin};
+// The tiles that rows of a span are cut into for each head of keys, with tile_rows in each.
+BANYAN_HOST_DEVICE constexpr int64_t tiles_of(const AttentionArgs& a, const SpanArgs& span,
+                                              int64_t tile_rows) {
+  return quotient(query_rows(a, span) + tile_rows - 1, tile_rows);
 }
+BANYAN_HOST_DEVICE constexpr AttentionWork work_of(const AttentionArgs& a, const SpanArgs& span,
+                                                   int64_t tile_rows) {
+  PartRange parts = parts_of(keys_of(span, a.window));
+  return {tiles_of(a, span, tile_rows) * a.kv_heads, part_results(a, span),
+          parts.end - parts.begin};
+}
+// For so many blocks.
 BANYAN_HOST_DEVICE constexpr AttentionPlan plan_of(const AttentionArgs& a,
-                                                   const AttentionWork& work) {
-  constexpr int64_t kFullCard = 264;  // tiles
+                                                   const AttentionWork& work, int64_t blocks) {
   bool fits =
       static_cast<size_t>(work.results * part_floats(a)) * sizeof(float) <= kPartScratchBytes;
-  return {work.tiles < kFullCard && work.most_parts > 1 && fits, work.results};
+  return {work.tiles < blocks && work.most_parts > 1 && fits, work.results};
 }
-inline AttentionPlan attention_plan(const AttentionArgs& a) {
+inline AttentionPlan attention_plan(const AttentionArgs& a, int64_t tile_rows, int64_t blocks) {
   AttentionWork work;
-  for (int64_t s = 0; s < a.span_count; ++s) work = work + work_of(a, a.spans[s]);
-  return plan_of(a, work);
+  for (int64_t s = 0; s < a.span_count; ++s) work = work + work_of(a, a.spans[s], tile_rows);
+  return plan_of(a, work, blocks);
 }
 
 // A tile of rows, with the parts that a block computes of it.
@@ -70,7 +76,7 @@ struct AttentionItem {
 };
 
 // Calls body(AttentionItem) for every item of worker `index` of `count`.
-template <class Body>
+template <int kTileRows, class Body>
 BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, int64_t index,
                                             int64_t count, const Body& body) {
   int64_t next = index, results = 0;  // next: of the worker's items, counted from the span's first
@@ -78,14 +84,14 @@ BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, 
     const SpanArgs& span = a.spans[s];
     PartRange parts = parts_of(keys_of(span, a.window));
     int64_t pieces = split ? parts.end - parts.begin : 1;
-    int64_t tiles = quotient(query_rows(a, span) + kQueryTile - 1, kQueryTile);
+    int64_t tiles = tiles_of(a, span, kTileRows);
     int64_t items = tiles * a.kv_heads * pieces;
     for (; next < items; next += count) {
       int64_t at = quotient(next, pieces), piece = next - at * pieces;
       int64_t kv_head = quotient(at, tiles), tile = at - kv_head * tiles;
       auto begin = static_cast<int32_t>(parts.begin + piece);
       body(AttentionItem{s, results, static_cast<int32_t>(kv_head),
-                         static_cast<int32_t>(tile * kQueryTile),
+                         static_cast<int32_t>(tile * kTileRows),
                          split ? PartRange{begin, begin + 1} : parts});
     }
     next -= items;
@@ -106,11 +112,12 @@ BANYAN_HOST_DEVICE constexpr int64_t part_offset(const AttentionArgs& a, const S
 struct MergeParts {
   AttentionArgs a;
   const float* sums;
+  int64_t tile_rows, blocks;  // of the kernel before this one
   Shape shape() const { return {}; }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    if (!plan_of(a, work_over(block)).split) return;
+    if (!plan_of(a, work_over(block), blocks).split) return;
     int64_t heads = quotient(a.q_heads, a.kv_heads), results = 0, next = block.index();
     for (int64_t s = 0; s < a.span_count; ++s) {
       const SpanArgs& span = a.spans[s];
@@ -132,7 +139,7 @@ struct MergeParts {
         [&](int thread) {
           AttentionWork work;
           for (int64_t s = thread; s < a.span_count; s += Block::kThreads) {
-            work = work + work_of(a, a.spans[s]);
+            work = work + work_of(a, a.spans[s], tile_rows);
           }
           return work;
         },
@@ -158,50 +165,64 @@ struct MergeParts {
   }
 };
 
-// kLatent: values are the first columns of keys.
-template <int Width, int ValueWidth, int Groups>
+// A block's layout: warpgroups that multiply have kQueryTile rows each, or columns of the values of
+// the same rows. kLatent: values are the first columns of keys.
+template <int Width, int ValueWidth, int RowGroups, int ValueGroups>
 struct TensorAttention {
   static constexpr int kWidth = Width, kValueWidth = ValueWidth;  // of a head
-  static constexpr int kGroups = Groups;
+  static constexpr int kRowGroups = RowGroups, kGroups = RowGroups * ValueGroups;
+  static constexpr int kTileRows = kRowGroups * kQueryTile;
+  static constexpr int kOwnValues = kValueWidth / ValueGroups;  // columns of a warpgroup
   static constexpr bool kLatent = kValueWidth < kWidth;
-  static constexpr bool kWide = kWidth > 128;  // a block has a multiprocessor to itself
-  static constexpr int kOwnValues = kValueWidth / kGroups;           // columns of a warpgroup
+  static constexpr bool kWide = kWidth > 128;
   static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
   static constexpr int kMultipliers = kGroups * kWarpgroup;
   static constexpr int kThreads = kMultipliers + kWarpgroup;
 
-  static constexpr int kStages = kLatent ? 2
-                                 : kWide ? 4
-                                         : 12 * 64 / kWidth;  // keys, values in turn
-  static constexpr uint32_t kStageBytes = kWidth / 64 * kBlockBytes;
+  // Large blocks have a multiprocessor to themselves.
+  static constexpr int kBlocksPerMultiprocessor = kWide || kRowGroups > 1 ? 1 : 2;
+  static constexpr bool kKeepsTotals = kRowGroups > 1 && !kWide;      // of parts in registers
+  static constexpr uint32_t kStageBytes = kWidth / 64 * kBlockBytes;  // keys or values of a tile
+  static constexpr uint32_t kQueryBytes = kRowGroups * kStageBytes;
+  static constexpr int kStagesThatFit =
+      ((224 << 10) / kBlocksPerMultiprocessor - kQueryBytes) / kStageBytes;
+  static constexpr int kStages = kStagesThatFit > 16 ? 16 : kStagesThatFit / 2 * 2;
   static constexpr uint32_t kQueries = kStages * kStageBytes;
-  static constexpr uint32_t kBarriers = kQueries + kStageBytes;
+  static constexpr uint32_t kBarriers = kQueries + kQueryBytes;
   static constexpr uint32_t kWork = kBarriers + 2 * kStages * 8;  // AttentionWork of all spans
   static constexpr uint32_t kSharedBytes = kWork + 32;
-  static constexpr int kBlocksPerMultiprocessor = kWide ? 1 : 2;
   static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
 
   // Of a thread: at the start, then of those that multiply and of those that fetch.
-  static constexpr int kRegisters = kWide ? 168 : 128;
-  static constexpr int kMultiplyRegisters = kLatent ? 216 : kWide ? 248 : 160;
-  static constexpr int kFetchRegisters = kLatent ? 72 : kWide ? 88 : 96;
+  static constexpr int kRegisters = kBlocksPerMultiprocessor == 1 ? 168 : 128;
+  static constexpr int kMultiplyRegisters = kGroups == 2 ? 224 : kWide ? 248 : 184;
+  static constexpr int kFetchRegisters = kGroups == 2 ? 56 : kWide ? 88 : 72;
   static_assert(kGroups * kMultiplyRegisters + kFetchRegisters <= (kGroups + 1) * kRegisters);
 
   AttentionArgs a;
-  float* parts;  // kPartScratchBytes
+  float* parts;    // kPartScratchBytes
+  int64_t blocks;  // of the launch
 };
 
-// Calls launch(kernel, blocks) with the TensorAttention for the width.
+// Calls launch(kernel, merge) with the TensorAttention for the width and the MergeParts that
+// follows it. Spans of many rows get twice as many of them for each tile of keys: then what L2
+// delivers no longer limits them.
 template <class Launch>
 void launch_tensor_attention(const AttentionArgs& args, float* parts, int64_t multiprocessors,
                              const Launch& launch) {
   auto run = [&]<class K>(K kernel) {
-    launch(kernel, K::kBlocksPerMultiprocessor * multiprocessors);
+    kernel.blocks = K::kBlocksPerMultiprocessor * multiprocessors;
+    launch(kernel, MergeParts{args, parts, K::kTileRows, kernel.blocks});
   };
-  if (args.head_dim == 64) return run(TensorAttention<64, 64, 1>{args, parts});
-  if (args.head_dim == 128) return run(TensorAttention<128, 128, 1>{args, parts});
-  if (args.head_dim == 256) return run(TensorAttention<256, 256, 1>{args, parts});
-  run(TensorAttention<kLatentWidth, kLatentRank, 2>{args, parts});
+  auto run_of_width = [&]<int Width>() {
+    bool many = args.rows * args.q_heads > args.span_count * args.kv_heads * kQueryTile;
+    many ? run(TensorAttention<Width, Width, 2, 1>{args, parts})
+         : run(TensorAttention<Width, Width, 1, 1>{args, parts});
+  };
+  if (args.head_dim == 64) return run_of_width.template operator()<64>();
+  if (args.head_dim == 128) return run_of_width.template operator()<128>();
+  if (args.head_dim == 256) return run_of_width.template operator()<256>();
+  run(TensorAttention<kLatentWidth, kLatentRank, 1, 2>{args, parts});
 }
 
 }  // namespace banyan::cuda

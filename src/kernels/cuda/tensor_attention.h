@@ -1,18 +1,20 @@
 // Attention over pages of bf16 on tensor cores: the arithmetic, which the kernel on a card
 // (device/tensor_attention.cuh) and its emulation (emulated/tensor_attention.h) share.
 //
-// Queries are rounded to bf16. Keys come in tiles at multiples of 64 positions, and tiles in parts
-// at multiples of 512. For each tile of a part in turn:
+// Queries are rounded to bf16, with the sign of the scale. Keys come in tiles at multiples of 64
+// positions, and tiles in parts at multiples of 512. With s = q k by wgmma, capped where scores
+// are, and f the factor that makes it an exponent of two, for each tile of a part in turn:
 //
-//   s = (q k) scale, capped, -inf where the row does not see the key    q k by wgmma
-//   m' = max(m, s),  c = e^(m - m'),  p = e^(s - m')
+//   m' = max(f s), if that is above m by more than kMaxSlack, else m
+//   c = 2^(m - m'),  p = 2^(f s - m'), or 0 if the row does not see the key
 //   l = l c + p       a sum for each pair of columns modulo 8, see RowSums
 //   o = (o c) + p v   by wgmma on the products, with p rounded to bf16
 //
-// Parts are merged in ascending order (rescaled). A tile or a part of which the row sees no key
-// changes no bit, so neither the other rows of a tile nor the blocks that share a row's parts do.
-// Values that are not finite would, by a weight of zero: they become zeros in v, and are added to
-// the o of the rows that see them. Where keys are selected, ranks take the place of positions.
+// The slack saves nearly every multiplication by c (FlashAttention-4 has it, too). Parts are merged
+// in ascending order (rescaled). A tile or a part of which the row sees no key changes no bit, so
+// neither the other rows of a tile nor the blocks that share a row's parts do. Values that are not
+// finite would, by a weight of zero: they become zeros in v, and are added to the o of the rows
+// that see them. Where keys are selected, ranks take the place of positions.
 #pragma once
 
 #include "kernels/cuda/attention.h"
@@ -58,22 +60,29 @@ constexpr AttentionArgs attention_of(const LatentAttentionArgs& a) {
           .selected = a.selected};
 }
 
-// e^x of x <= 0 within 2 ulp, 0 below -87; NaN for NaN.
-BANYAN_HOST_DEVICE inline float exp_of_difference(float x) {
-  constexpr float kToInteger = 0x1.8p23f;  // a number this large has no fraction
-  float shifted = fused(x, 0x1.715476p+0f, kToInteger);
-  float n = shifted - kToInteger;
-  float r = fused(n, -0x1.62e43p-1f, x);
-  r = fused(n, 0x1.05c61p-29f, r);
-  float p = fused(1.0f / 720, r, 1.0f / 120);
-  p = fused(p, r, 1.0f / 24);
-  p = fused(p, r, 1.0f / 6);
-  p = fused(p, r, 0.5f);
+// The larger one, NaN if x is.
+BANYAN_HOST_DEVICE inline float at_least(float x, float bound) {
+#ifdef __CUDA_ARCH__
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(x), "f"(bound));
+  return larger;
+#else
+  return x < bound ? bound : x;
+#endif
+}
+
+// 2^x of x < 128 within 2^-18 of it: 0 below -126.5, NaN for NaN. Weights are rounded to 2^-9.
+BANYAN_HOST_DEVICE inline float exp2(float x) {
+  // A number this large has no fraction. Its last bits are the exponent field of 2^x.
+  constexpr float kToInteger = 0x1.8p23f + 127;
+  x = at_least(x, -127);
+  float shifted = x + kToInteger;
+  float r = x - (shifted - kToInteger);
+  float p = fused(0x1.3a02d2p-7f, r, 0x1.c9fc48p-5f);
+  p = fused(p, r, 0x1.ec0378p-3f);
+  p = fused(p, r, 0x1.62e12cp-1f);
   p = fused(p, r, 1.0f);
-  p = fused(p, r, 1.0f);
-  uint32_t exponent = std::bit_cast<uint32_t>(shifted) << 23;
-  float y = std::bit_cast<float>(std::bit_cast<uint32_t>(p) + exponent);
-  return x < -87 ? 0 : is_nan(x) ? x : y;
+  return p * std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23);
 }
 
 // The keys that the row at a position sees: [first, end).
@@ -93,9 +102,20 @@ BANYAN_HOST_DEVICE constexpr KeyRange keys_of_token(const AttentionArgs& a, cons
   return {0, static_cast<int32_t>(selected.key_count)};
 }
 
+// A query takes the sign of the scale, so that factors of scores are positive.
+BANYAN_HOST_DEVICE constexpr float query_sign(const AttentionArgs& a) {
+  return a.scale < 0 ? -1.0f : 1.0f;
+}
+// A score before the factor that makes it an exponent of two.
+BANYAN_HOST_DEVICE constexpr float softened_score(float product, const AttentionArgs& a) {
+  return soften(product * magnitude(a.scale), a.soft_cap);
+}
 constexpr float score_of(float product, const AttentionArgs& a) {
-  float score = product * a.scale;
-  return a.soft_cap > 0 ? soften(score, a.soft_cap) : score;
+  return a.soft_cap > 0 ? softened_score(product, a) : product;
+}
+inline constexpr float kLog2E = 0x1.715476p+0f;
+BANYAN_HOST_DEVICE constexpr float exponent_factor(const AttentionArgs& a) {
+  return a.soft_cap > 0 ? kLog2E : magnitude(a.scale) * kLog2E;
 }
 
 // Largest of a number and one that may be NaN, but for the sign of zero.
@@ -107,9 +127,28 @@ BANYAN_HOST_DEVICE inline float larger_of(float a, float b) {
 #endif
 }
 
-// The softmax of a part so far. Columns 8 i + 2 j and 8 i + 2 j + 1 of a tile add to weight j.
+// The weight of a key is 2 to the power of its exponent less the row's maximum.
+struct RowMax {
+  float exponent =
+      kLowest;  // finite, so that a score of -inf weighs nothing even if it is the first
+
+  // Of a tile; returns the factor of what was summed so far.
+  BANYAN_HOST_DEVICE float raise(float of_tile) {
+    constexpr float kMaxSlack = 8;
+    if (!(of_tile > exponent + kMaxSlack)) return 1;
+    float kept = exp2(exponent - of_tile);
+    exponent = of_tile;
+    return kept;
+  }
+  // What is subtracted: a maximum that is no score's would make the difference infinite.
+  BANYAN_HOST_DEVICE constexpr float subtracted() const {
+    return exponent == kLowest ? 0 : exponent;
+  }
+};
+
+// The weights of a part so far. Columns 8 i + 2 j and 8 i + 2 j + 1 of a tile add to weight j.
 struct RowSums {
-  float max = kLowest;  // finite, so that a score of -inf weighs nothing even if it is the first
+  RowMax max;
   float weights[4] = {};
 
   BANYAN_HOST_DEVICE constexpr float weight() const {
@@ -123,22 +162,20 @@ struct Rescaled {
 };
 BANYAN_HOST_DEVICE inline Rescaled rescaled(float so_far, float added) {
   float larger = Largest()(so_far, added);
-  return {larger, exp_of_difference(so_far - larger), exp_of_difference(added - larger)};
+  return {larger, exp2(so_far - larger), exp2(added - larger)};
 }
 
-// What a row's sums are divided by, and multiplied with before, once the last part is merged.
-// Adding 0 makes a negative zero, which a tile without keys may have turned, positive.
+// What a row's sums are multiplied by once the last part is merged. Adding 0 makes a negative zero,
+// which a tile without keys may have turned, positive.
 struct LastStep {
-  float kept, weight;
-  BANYAN_HOST_DEVICE constexpr float operator()(float sum) const {
-    return sum * kept / weight + 0.0f;
-  }
+  float factor;
+  BANYAN_HOST_DEVICE constexpr float operator()(float sum) const { return sum * factor + 0.0f; }
 };
 BANYAN_HOST_DEVICE inline LastStep last_step(const AttentionArgs& a, int64_t head, float max,
                                              float weight) {
-  if (a.sinks == nullptr) return {1, weight};
-  Rescaled r = rescaled(max, a.sinks[head]);
-  return {r.kept, weight * r.kept + r.added};
+  if (a.sinks == nullptr) return {1 / weight};
+  Rescaled r = rescaled(max, a.sinks[head] * kLog2E);
+  return {r.kept / (weight * r.kept + r.added)};
 }
 
 // The parts of keys that rows of a span see.

@@ -32,7 +32,7 @@ TEST(AttentionItems, BlocksComputeEveryPartOfEveryTileOnce) {
     for (bool split : {false, true}) {
       std::map<std::tuple<int64_t, int, int, int>, int> computed;
       for (int64_t block = 0; block < 7; ++block) {
-        for_attention_items(args, split, block, 7, [&](const AttentionItem& item) {
+        for_attention_items<64>(args, split, block, 7, [&](const AttentionItem& item) {
           EXPECT_TRUE(!split || item.parts.end - item.parts.begin == 1);
           for (int part = item.parts.begin; part < item.parts.end; ++part) {
             ++computed[{item.span, item.kv_head, item.row, part}];
@@ -51,10 +51,10 @@ TEST(AttentionItems, EveryResultHasAPlaceOfItsOwn) {
   const std::vector<SpanArgs> spans = {{.row_count = 3, .first_position = 1400},
                                        {.row_count = 1, .first_position = 700}};
   AttentionArgs args = args_of(spans, 6, 2);
-  AttentionPlan plan = attention_plan(args);
+  AttentionPlan plan = attention_plan(args, 64, 264);
   EXPECT_TRUE(plan.split);
   std::set<int64_t> places;
-  for_attention_items(args, true, 0, 1, [&](const AttentionItem& item) {
+  for_attention_items<64>(args, true, 0, 1, [&](const AttentionItem& item) {
     const SpanArgs& span = spans[static_cast<size_t>(item.span)];
     for (int64_t row = item.row; row < least(query_rows(args, span), item.row + 64); ++row) {
       places.insert(part_offset(args, span, item.results, item.kv_head, row, item.parts.begin));
@@ -70,7 +70,7 @@ TEST(AttentionItems, RowsAreSplitWhereTheyAreFewAndLong) {
   auto splits = [](int sequences, int rows, int past) {
     std::vector<SpanArgs> spans(static_cast<size_t>(sequences),
                                 {.row_count = rows, .first_position = past});
-    return attention_plan(args_of(spans, 32, 8)).split;
+    return attention_plan(args_of(spans, 32, 8), 64, 264).split;
   };
   EXPECT_TRUE(splits(1, 1, 1000));
   EXPECT_TRUE(splits(32, 1, 8000));

@@ -51,9 +51,8 @@ struct Device {
   }
   static void attend_tiles(const AttentionArgs& args) {
     queue_of(args.launch.queue).add(args, [](void* to, const void* what) {
-      const auto& a = *static_cast<const AttentionArgs*>(what);
-      const float* parts = device::attend_tiles(a);
-      issue(queue_of(to), MergeParts{a, parts});
+      device::attend_tiles(*static_cast<const AttentionArgs*>(what),
+                           [to](const MergeParts& merge) { issue(queue_of(to), merge); });
     });
   }
   static std::byte* scratch(void* queue, size_t /*bytes*/) { return queue_of(queue).scratch(); }

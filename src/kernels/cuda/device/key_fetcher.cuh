@@ -7,33 +7,27 @@
 
 namespace banyan::cuda::device {
 
-// Calls body(first key) for the tiles of keys that the rows of an item see of a part.
-template <class Body>
-__device__ void for_key_tiles(KeyRange keys, int32_t part, const Body& body) {
-  constexpr auto kKeys = static_cast<int32_t>(kPartKeys);
-  constexpr auto kTileKeys = static_cast<int32_t>(kKeyTile);
-  int32_t begin = part * kKeys, end = min(begin + kKeys, keys.end);
-  if (keys.first > begin) begin = keys.first / kTileKeys * kTileKeys;
-  for (int32_t first = begin; first < end; first += kTileKeys) body(first);
-}
+inline constexpr auto kTileKeys = static_cast<int32_t>(kKeyTile);
+inline constexpr auto kPartTokens = static_cast<int32_t>(kPartKeys);
 
 // The keys that any row of an item sees, and those that all see.
 struct ItemKeys {
   KeyRange any, all;
 };
-__device__ inline ItemKeys keys_of(const AttentionArgs& a, const AttentionItem& item) {
+template <int kTileRows>
+__device__ ItemKeys keys_of(const AttentionArgs& a, const AttentionItem& item) {
   const SpanArgs& span = a.spans[item.span];
   int64_t per_token = rows_per_token(a);
-  int64_t last_row = least(item.row + kQueryTile, query_rows(a, span)) - 1;
+  int64_t last_row = least(item.row + kTileRows, query_rows(a, span)) - 1;
   KeyRange first = keys_of_token(a, span, quotient(item.row, per_token), item.kv_head);
   KeyRange last = keys_of_token(a, span, quotient(last_row, per_token), item.kv_head);
   return {{first.first, last.end}, {last.first, first.end}};
 }
 
-// The parts of an item that any row sees keys of.
-__device__ inline PartRange parts_of(const AttentionItem& item, KeyRange any) {
-  PartRange seen = cuda::parts_of(any);
-  return {max(item.parts.begin, seen.begin), min(item.parts.end, seen.end)};
+// The keys of an item's parts that any row sees, from the beginning of a tile on.
+__device__ inline KeyRange tile_keys(const AttentionItem& item, KeyRange any) {
+  int32_t first = max(item.parts.begin * kPartTokens, any.first / kTileKeys * kTileKeys);
+  return {first, min(item.parts.end * kPartTokens, any.end)};
 }
 
 // A thread of the warpgroup that fetches. A warp fetches sixteen rows of every tile.
@@ -46,18 +40,16 @@ class KeyFetcher {
   // Where the rows of a tile lie is found before the tile ahead of it is fetched, as the page table
   // takes as long to answer.
   __device__ void run(bool split) {
-    for_attention_items(a_, split, blockIdx.x, gridDim.x, [&](const AttentionItem& item) {
-      KeyRange keys = keys_of(a_, item).any;
-      PartRange parts = parts_of(item, keys);
-      for (int32_t part = parts.begin; part < parts.end; ++part) {
-        for_key_tiles(keys, part, [&](int32_t first) {
-          int next = find_row(item, keys, first + own_row());
-          fetch_found();
-          row_ = next;
-          found_ = true;
+    for_attention_items<K::kTileRows>(
+        a_, split, blockIdx.x, gridDim.x, [&](const AttentionItem& item) {
+          KeyRange seen = keys_of<K::kTileRows>(a_, item).any, keys = tile_keys(item, seen);
+          for (int32_t first = keys.first; first < keys.end; first += kTileKeys) {
+            int next = find_row(item, seen, first + own_row());
+            fetch_found();
+            row_ = next;
+            found_ = true;
+          }
         });
-      }
-    });
     fetch_found();
     filler_.finish();
   }
@@ -94,19 +86,26 @@ class KeyFetcher {
     found_ = false;
   }
 
-  // Keys without a row become zeros: a weight of zero times what lies in memory might be NaN.
+  // Keys without a row become zeros: a weight of zero times what lies in memory might be NaN. Eight
+  // lanes copy 64 columns of a row, and the warp those of four rows.
   __device__ void fetch(const void* pool) {
-    constexpr int kChunks = K::kWidth / 8;  // of a row
+    constexpr int kRowsAtOnce = kWarp / 8;
     filler_.wait_empty();
-    uint32_t to = filler_.ring().at(filler_.ring().stage);
-#pragma unroll 4
-    for (int i = lane(); i < kRowsOfWarp * kChunks; i += kWarp) {
-      int own = i / kChunks, chunk = i % kChunks, r = warp() * kRowsOfWarp + own;
-      int source = __shfl_sync(0xffffffffu, row_, own);
-      uint32_t at = static_cast<uint32_t>(chunk / 8) * K::kBlockBytes +
-                    swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(chunk % 8) * 16);
-      const auto* from = static_cast<const BFloat16*>(pool) + chunk * 8;
-      copy_16_or_zeros(to + at, from + int64_t{source < 0 ? 0 : source} * K::kWidth, source >= 0);
+    const auto* column = static_cast<const BFloat16*>(pool) + lane() % 8 * 8;
+    int in_group = lane() / 8;
+    auto to = filler_.ring().at(filler_.ring().stage) +
+              swizzled(static_cast<uint32_t>(warp() * kRowsOfWarp + in_group),
+                       static_cast<uint32_t>(lane() % 8) * 16);
+#pragma unroll
+    for (int r = 0; r < kRowsOfWarp; r += kRowsAtOnce) {
+      int source = __shfl_sync(0xffffffffu, row_, r + in_group);
+      const BFloat16* from = column + int64_t{source < 0 ? 0 : source} * K::kWidth;
+      // The fifth to the eighth of eight rows have the other half of their chunks first.
+      uint32_t at = (to ^ (r / kRowsAtOnce % 2 << 6)) + r * kTileRowBytes;
+#pragma unroll
+      for (int block = 0; block < K::kWidth / 64; ++block) {
+        copy_16_or_zeros(at + block * K::kBlockBytes, from + block * 64, source >= 0);
+      }
     }
     filler_.filled_stage();
   }

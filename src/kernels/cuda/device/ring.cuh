@@ -22,8 +22,10 @@ struct Ring {
   __device__ uint32_t back(uint32_t count) const {
     return stage >= count ? stage - count : stage + K::kStages - count;
   }
+  template <int step = 1>
   __device__ void next() {
-    if (++stage == K::kStages) stage = 0, parity ^= 1;
+    static_assert(K::kStages % step == 0);
+    if ((stage += step) >= K::kStages) stage -= K::kStages, parity ^= 1;
   }
   __device__ void wait_full() const { barrier_wait(full(stage), parity); }
   // The calling warp has read stage `s`. Each warp says so itself, since PTX promises a wait for

@@ -1,10 +1,13 @@
 // Attention by wgmma (kernels/cuda/tensor_attention.h has what it computes). Rows of queries are
 // the 64 rows of an instruction.
 //
-// A block has a warpgroup that fetches tiles of keys and of values, and one that multiplies; two
-// blocks share a multiprocessor, so that one multiplies while the other has its softmax. Of latents
-// two warpgroups compute the same weights, and half of the values each. The floors are the bytes of
-// the visible keys and values, and 2 (head_dim + value_dim) operations for each pair and head.
+// A block has a warpgroup that fetches tiles of keys and of values, and one or two that multiply. A
+// multiplier has the tensor cores multiply the keys of the next tile and the values of this one
+// while it computes weights; two of them are on a multiprocessor, in one block or in two, so that
+// one multiplies while the other computes. Of latents a tile is keys and values at once, of which
+// only two fit: there one product follows the other, and two warpgroups compute the same weights
+// and half of the values each. The floors are the bytes of the visible keys and values, and
+// 2 (head_dim + value_dim) operations for each pair and head.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,13 +32,19 @@ class Attender {
   static constexpr int kScores = kKeyTile / 2, kValues = K::kOwnValues / 2;  // of a thread
 
   __device__ Attender(const K& k, unsigned char* shared)
-      : k_(k), a_(k.a), shared_(shared), ring_{shared_address(shared)} {}
+      : k_(k),
+        a_(k.a),
+        shared_(shared),
+        keys_{shared_address(shared)},
+        values_{shared_address(shared), K::kLatent ? 0 : 1},
+        factor_(exponent_factor(k.a)) {}
 
   __device__ void run(bool split) {
-    for_attention_items(a_, split, blockIdx.x, gridDim.x, [&](const AttentionItem& item) {
-      load_queries(item);
-      attend(item, rows_of(item), split);
-    });
+    for_attention_items<K::kTileRows>(a_, split, blockIdx.x, gridDim.x,
+                                      [&](const AttentionItem& item) {
+                                        load_queries(item);
+                                        attend(item, rows_of(item), split);
+                                      });
   }
 
  private:
@@ -43,11 +52,21 @@ class Attender {
     KeyRange keys[2];  // of the two rows; none if there is no such row
     ItemKeys item;
   };
-  struct PartSums {
-    float max[2], weight[2];
-    float out[kValues];
-  };
+  // All of these have two rows. Softmax: of a part; its weights are of this thread's columns, see
+  // RowSums.
   struct Softmax {
+    RowMax max[2];
+    float weight[2] = {};
+  };
+  struct Kept {  // factors of what was summed so far
+    float of[2];
+  };
+  struct Totals {  // of several parts
+    float max[2] = {kLowest, kLowest}, weight[2] = {};
+    bool empty = true;
+    float out[K::kKeepsTotals ? kValues : 1] = {};
+  };
+  struct RowTotal {
     float max, weight;
   };
   // Where a row is in the arguments.
@@ -73,6 +92,10 @@ class Attender {
   }
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ static int group() { return thread() / 128; }
+  __device__ static int own_row(int i) {  // in the tile
+    return accumulator_row(2 * i) + (K::kRowGroups > 1 ? group() * int{kQueryTile} : 0);
+  }
+  __device__ static int own_column() { return K::kRowGroups > 1 ? 0 : group() * K::kOwnValues; }
   // Which of the two rows value i of a fragment is in.
   __device__ static constexpr int row_of(int i) { return i / 2 % 2; }
 
@@ -85,10 +108,10 @@ class Attender {
 
   __device__ Rows rows_of(const AttentionItem& item) const {
     Rows rows;
-    rows.item = keys_of(a_, item);
+    rows.item = keys_of<K::kTileRows>(a_, item);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      RowPlace place = place_of(item, accumulator_row(2 * i));
+      RowPlace place = place_of(item, own_row(i));
       rows.keys[i] = {0, 0};
       if (place.exists) {
         rows.keys[i] = keys_of_token(a_, a_.spans[item.span], place.token, item.kv_head);
@@ -101,8 +124,9 @@ class Attender {
   __device__ void load_queries(const AttentionItem& item) {
     sync();  // all warps have multiplied with the last ones
     int64_t heads = quotient(a_.q_heads, a_.kv_heads);
+    float sign = query_sign(a_);
     constexpr int kChunks = K::kWidth / 8;
-    for (int i = thread(); i < kQueryTile * kChunks; i += K::kMultipliers) {
+    for (int i = thread(); i < K::kTileRows * kChunks; i += K::kMultipliers) {
       int r = i / kChunks, chunk = i % kChunks;
       RowPlace place = place_of(item, r);
       const float* q = a_.q + (a_.spans[item.span].row_begin + place.token) * a_.q_row_stride +
@@ -110,60 +134,69 @@ class Attender {
       uint4 rounded = {};
       if (place.exists) {
         Eight x = load_eight(q);
+#pragma unroll
+        for (float& value : x.at) value *= sign;
         rounded = {round_pair(x.at[0], x.at[1]), round_pair(x.at[2], x.at[3]),
                    round_pair(x.at[4], x.at[5]), round_pair(x.at[6], x.at[7])};
       }
-      uint32_t to = K::kQueries + static_cast<uint32_t>(chunk / 8) * K::kBlockBytes +
-                    swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(chunk % 8) * 16);
+      constexpr int kRows = kQueryTile;
+      uint32_t to =
+          K::kQueries + static_cast<uint32_t>(r / kRows) * K::kStageBytes +
+          static_cast<uint32_t>(chunk / 8) * K::kBlockBytes +
+          swizzled(static_cast<uint32_t>(r % kRows), static_cast<uint32_t>(chunk % 8) * 16);
       *reinterpret_cast<uint4*>(shared_ + to) = rounded;
     }
     fence_shared();
     sync();
   }
 
+  // While weights of a tile are computed, tensor cores multiply the values of the one before it.
   __device__ void attend(const AttentionItem& item, const Rows& rows, bool split) {
-    float max[2] = {kLowest, kLowest}, weight[2] = {};
-    PartRange parts = parts_of(item, rows.item.any);
-    for (int32_t p = parts.begin; p < parts.end; ++p) {
-      PartSums sums;
-      add_part(rows, p, sums);
-      if (split) return store_part(item, rows, sums);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        Rescaled r = rescaled(max[i], sums.max[i]);
-        max[i] = r.max;
-        weight[i] = weight[i] * r.kept + sums.weight[i] * r.added;
-        if (rows.keys[i].end > 0) {
-          merge(item, i, r, {max[i], weight[i]}, p == parts.begin, p + 1 == parts.end, sums);
-        }
+    float scores[kScores], out[kValues];
+    uint32_t weights[kKeyTile / 16][4];
+    Softmax part;
+    Totals totals;
+    KeyRange keys = tile_keys(item, rows.item.any);
+    if (keys.first >= keys.end) return;
+    int32_t first = keys.first;
+    bool starts = true;  // a part: nothing is summed yet
+    multiply_keys(scores);
+    wait_for_keys<0>(scores);
+    weigh(scores, rows, first, part);
+    round_weights(scores, weights);
+    for (int32_t next = first + kTileKeys; next < keys.end; next += kTileKeys) {
+      if constexpr (!K::kLatent) multiply_keys(scores);
+      multiply_values(weights, rows, first, starts, out);
+      if constexpr (K::kLatent) {
+        wait_for_values(out);
+        multiply_keys(scores);
       }
+      wait_for_keys<K::kLatent ? 0 : 1>(scores);
+      first = next;
+      starts = first % kPartTokens == 0;
+      Softmax before = part;
+      if (starts) part = {};
+      Kept kept = weigh(scores, rows, first, part);
+      if constexpr (!K::kLatent) wait_for_values(out);
+      if (starts) {
+        end_part<false>(item, rows, split, before, out, totals);
+      } else {
+        rescale(kept, out);
+      }
+      round_weights(scores, weights);
     }
-  }
-
-  __device__ void add_part(const Rows& rows, int32_t part, PartSums& sums) {
-    float max[2] = {kLowest, kLowest}, weights[2] = {};  // of this thread's columns: see RowSums
-#pragma unroll
-    for (int i = 0; i < kValues; ++i) sums.out[i] = 0;
-    for_key_tiles(rows.item.any, part, [&](int32_t first) {
-      float scores[kScores];
-      multiply_keys(scores);
-      mask(scores, rows, first);
-      weigh(scores, max, weights, sums.out);
-      multiply_values(scores, rows, first, sums.out);
-    });
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      sums.max[i] = max[i];
-      float pair = weights[i] + __shfl_xor_sync(0xffffffffu, weights[i], 1);
-      sums.weight[i] = pair + __shfl_xor_sync(0xffffffffu, pair, 2);
-    }
+    multiply_values(weights, rows, first, starts, out);
+    wait_for_values(out);
+    end_part<true>(item, rows, split, part, out, totals);
   }
 
   __device__ void multiply_keys(float (&scores)[kScores]) {
-    ring_.wait_full();
+    keys_.wait_full();
     fence_shared();
-    uint64_t queries = tile_descriptor(shared_address(shared_ + K::kQueries));
-    uint64_t keys = tile_descriptor(ring_.at(ring_.stage));
+    uint32_t of_group = K::kRowGroups > 1 ? group() * K::kStageBytes : 0;
+    uint64_t queries = tile_descriptor(shared_address(shared_ + K::kQueries) + of_group);
+    uint64_t keys = tile_descriptor(keys_.at(keys_.stage));
+    asm volatile("" : "+l"(queries));  // or registers keep a descriptor for each step
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < K::kWidth / 16; ++step) {
@@ -172,13 +205,15 @@ class Attender {
       Wgmma<kKeyTile>::shared(scores, queries + at, keys + at, step > 0 ? 1 : 0);
     }
     wgmma_commit();
-    wgmma_wait_for(scores);
-    if constexpr (!K::kLatent) release();
+  }
+  // Later products may be under way.
+  template <int later>
+  __device__ void wait_for_keys(float (&scores)[kScores]) {
+    wgmma_wait_for<later>(scores);
+    if constexpr (!K::kLatent) release(keys_);
   }
 
   __device__ void mask(float (&scores)[kScores], const Rows& rows, int32_t first) const {
-#pragma unroll
-    for (int j = 0; j < kScores; ++j) scores[j] *= a_.scale;
     if (a_.soft_cap > 0) soften_all(scores);
     if (all_see(rows, first)) return;
 #pragma unroll
@@ -191,7 +226,7 @@ class Attender {
   __device__ void soften_all(float (&scores)[kScores]) const {
 #pragma unroll 1
     for (int turn = 0; turn < kScores; ++turn) {
-      float softened = soften(scores[0], a_.soft_cap);
+      float softened = softened_score(scores[0], a_);
 #pragma unroll
       for (int j = 1; j < kScores; ++j) scores[j - 1] = scores[j];
       scores[kScores - 1] = softened;
@@ -205,66 +240,87 @@ class Attender {
     return key >= keys.first && key < keys.end;
   }
 
-  // Scores become weights; what was summed so far is rescaled to the new maxima.
-  __device__ static void weigh(float (&scores)[kScores], float (&max)[2], float (&weights)[2],
-                               float (&out)[kValues]) {
-    float kept[2];
+  // Scores become weights.
+  __device__ Kept weigh(float (&scores)[kScores], const Rows& rows, int32_t first,
+                        Softmax& part) const {
+    mask(scores, rows, first);
+    Kept kept;
+    float subtracted[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      float larger = max[i];
+      float largest = -kInfinity;
 #pragma unroll
       for (int j = 0; j < kScores; ++j) {
-        if (row_of(j) == i) larger = larger_of(larger, scores[j]);
+        if (row_of(j) == i) largest = larger_of(largest, scores[j]);
       }
-      larger = larger_of(larger, __shfl_xor_sync(0xffffffffu, larger, 1));
-      larger = larger_of(larger, __shfl_xor_sync(0xffffffffu, larger, 2));
-      kept[i] = exp_of_difference(max[i] - larger);
-      max[i] = larger;
-      weights[i] *= kept[i];
+      largest = larger_of(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+      largest = larger_of(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
+      kept.of[i] = part.max[i].raise(largest * factor_);
+      subtracted[i] = part.max[i].subtracted();
+      part.weight[i] *= kept.of[i];
     }
 #pragma unroll
     for (int j = 0; j < kScores; ++j) {
-      scores[j] = exp_of_difference(scores[j] - max[row_of(j)]);
-      weights[row_of(j)] += scores[j];
+      scores[j] = exp2(fused(scores[j], factor_, -subtracted[row_of(j)]));
+      part.weight[row_of(j)] += scores[j];
     }
+    return kept;
+  }
+  // What was summed so far, to the new maxima.
+  __device__ static void rescale(const Kept& kept, float (&out)[kValues]) {
+    if (kept.of[0] == 1 && kept.of[1] == 1) return;
 #pragma unroll
-    for (int j = 0; j < kValues; ++j) out[j] *= kept[row_of(j)];
+    for (int j = 0; j < kValues; ++j) out[j] *= kept.of[row_of(j)];
   }
 
   // The weights of 16 keys are the operand's fragment of these columns, once they are rounded.
-  __device__ void multiply_values(const float (&weights)[kScores], const Rows& rows, int32_t first,
-                                  float (&out)[kValues]) {
-    uint32_t fragments[kKeyTile / 16][4];
+  __device__ static void round_weights(const float (&weights)[kScores],
+                                       uint32_t (&rounded)[kKeyTile / 16][4]) {
 #pragma unroll
     for (int step = 0; step < kKeyTile / 16; ++step) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        fragments[step][j] = round_pair(weights[step * 8 + 2 * j], weights[step * 8 + 2 * j + 1]);
+        rounded[step][j] = round_pair(weights[step * 8 + 2 * j], weights[step * 8 + 2 * j + 1]);
       }
     }
+  }
+
+  __device__ void multiply_values(const uint32_t (&weights)[kKeyTile / 16][4], const Rows& rows,
+                                  int32_t first, bool starts, float (&out)[kValues]) {
     if constexpr (!K::kLatent) {
-      ring_.wait_full();
+      values_.wait_full();
       fence_shared();
     }
-    if (!all_see(rows, first) && any(has_bad_values())) take_bad_values(rows, first, out);
-    auto block = static_cast<uint32_t>(group() * K::kOwnValues / 64);
+    int keep = starts ? 0 : 1;
+    if (!all_see(rows, first) && any(has_bad_values())) {
+      if (starts) {
+#pragma unroll
+        for (int j = 0; j < kValues; ++j) out[j] = 0;
+      }
+      keep = 1;
+      take_bad_values(rows, first, out);
+    }
+    auto block = static_cast<uint32_t>(own_column() / 64);
     uint64_t values =
-        transposed_descriptor(ring_.at(ring_.stage) + block * K::kBlockBytes, K::kBlockBytes);
+        transposed_descriptor(values_.at(values_.stage) + block * K::kBlockBytes, K::kBlockBytes);
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < kKeyTile / 16; ++step) {
-      Wgmma<K::kOwnValues>::template registers<1>(out, fragments[step],
-                                                  values + step * kTransposedStep, 1);
+      Wgmma<K::kOwnValues>::template registers<1>(
+          out, weights[step], values + step * kTransposedStep, step > 0 ? 1 : keep);
     }
     wgmma_commit();
-    wgmma_wait_for(out);
-    release();
+  }
+  __device__ void wait_for_values(float (&out)[kValues]) {
+    wgmma_wait_for<0>(out);
+    release(values_);
+    if constexpr (K::kLatent) keys_ = values_;
   }
 
   // The pairs of values in the stage, in units of 4 bytes.
   static constexpr int kPairs = kKeyTile * K::kValueWidth / 2;
   __device__ uint32_t* pairs() const {
-    return reinterpret_cast<uint32_t*>(shared_ + ring_.stage * K::kStageBytes);
+    return reinterpret_cast<uint32_t*>(shared_ + values_.stage * K::kStageBytes);
   }
   __device__ static bool is_bad(uint32_t half) { return (half & 0x7f80u) == 0x7f80u; }
 
@@ -282,7 +338,7 @@ class Attender {
     for (int32_t r = 0; r < kKeyTile; ++r) {
 #pragma unroll
       for (int j = 0; j < kValues; ++j) {
-        int column = group() * K::kOwnValues + accumulator_column(j);
+        int column = own_column() + accumulator_column(j);
         uint32_t at = static_cast<uint32_t>(column / 64) * K::kBlockBytes +
                       swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(column % 64) * 2);
         auto value = *reinterpret_cast<const BFloat16*>(
@@ -302,69 +358,138 @@ class Attender {
     sync();
   }
 
-  __device__ void release() {
-    ring_.release(ring_.stage);
-    ring_.next();
+  // Keys and values take stages in turn.
+  __device__ static void release(Ring<K>& ring) {
+    ring.release(ring.stage);
+    ring.template next<K::kLatent ? 1 : 2>();
+  }
+
+  // The sums of a part are complete: they are written, or merged with those of earlier parts.
+  template <bool kLast>
+  __device__ void end_part(const AttentionItem& item, const Rows& rows, bool split,
+                           const Softmax& part, const float (&out)[kValues], Totals& totals) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float pair = part.weight[i] + __shfl_xor_sync(0xffffffffu, part.weight[i], 1);
+      float weight = pair + __shfl_xor_sync(0xffffffffu, pair, 2);
+      if (split) {
+        if (rows.keys[i].end > 0) store_part(item, i, {part.max[i].exponent, weight}, out);
+        continue;
+      }
+      Rescaled r = rescaled(totals.max[i], part.max[i].exponent);
+      totals.max[i] = r.max;
+      totals.weight[i] = totals.weight[i] * r.kept + weight * r.added;
+      if constexpr (K::kKeepsTotals) {
+#pragma unroll
+        for (int j = 0; j < kValues; ++j) {
+          if (row_of(j) == i) totals.out[j] = totals.out[j] * r.kept + out[j] * r.added;
+        }
+        if (kLast && rows.keys[i].end > 0) write_results(item, i, totals);
+      } else if (rows.keys[i].end > 0) {
+        merge<kLast>(item, i, r, totals, out);
+      }
+    }
+    totals.empty = false;
   }
 
   // For MergeParts.
-  __device__ void store_part(const AttentionItem& item, const Rows& rows, const PartSums& sums) {
+  __device__ void store_part(const AttentionItem& item, int i, RowTotal row,
+                             const float (&out)[kValues]) {
+    float* to = k_.parts + part_offset(a_, a_.spans[item.span], item.results, item.kv_head,
+                                       item.row + own_row(i), item.parts.begin);
+    if (thread() % 4 == 0 && own_column() == 0) {
+      to[0] = row.max;
+      to[1] = row.weight;
+    }
+    to += 2 + own_column();
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      if (rows.keys[i].end == 0) continue;
-      float* to = k_.parts + part_offset(a_, a_.spans[item.span], item.results, item.kv_head,
-                                         item.row + accumulator_row(2 * i), item.parts.begin);
-      if (thread() % 4 == 0 && group() == 0) {
-        to[0] = sums.max[i];
-        to[1] = sums.weight[i];
-      }
-#pragma unroll
-      for (int j = 0; j < kValues; ++j) {
-        if (row_of(j) == i) {
-          to[2 + group() * K::kOwnValues + accumulator_column(j)] = sums.out[j];
-        }
-      }
+    for (int j = 0; j < kValues; j += 2) {
+      if (row_of(j) == i) pair_at(to, j) = make_float2(out[j], out[j + 1]);
     }
   }
 
-  // Between parts the sums of row i are where its results will be: registers do not hold both.
-  __device__ void merge(const AttentionItem& item, int i, const Rescaled& r, Softmax softmax,
-                        bool first, bool last, const PartSums& sums) {
-    RowPlace place = place_of(item, accumulator_row(2 * i));
+  // The results of row i.
+  struct Results {
+    float* at;  // of the warpgroup's columns
+    int64_t head;
+  };
+  __device__ Results results_of(const AttentionItem& item, int i) const {
+    RowPlace place = place_of(item, own_row(i));
     int64_t head = item.kv_head * quotient(a_.q_heads, a_.kv_heads) + place.head;
     int64_t row = a_.spans[item.span].row_begin + place.token;
-    float* out = a_.out + (row * a_.q_heads + head) * K::kValueWidth + group() * K::kOwnValues;
-    LastStep step = last_step(a_, head, softmax.max, softmax.weight);
+    return {a_.out + (row * a_.q_heads + head) * K::kValueWidth + own_column(), head};
+  }
+  // Accumulators j and j + 1 have neighbouring columns.
+  __device__ static float2& pair_at(float* columns, int j) {
+    return *reinterpret_cast<float2*>(columns + accumulator_column(j));
+  }
+
+  __device__ void write_results(const AttentionItem& item, int i, const Totals& totals) {
+    Results to = results_of(item, i);
+    LastStep step = last_step(a_, to.head, totals.max[i], totals.weight[i]);
 #pragma unroll
-    for (int j = 0; j < kValues; ++j) {
+    for (int j = 0; j < kValues; j += 2) {
       if (row_of(j) != i) continue;
-      float& to = out[accumulator_column(j)];
-      float total = (first ? 0 : to) * r.kept + sums.out[j] * r.added;
-      to = last ? step(total) : total;
+      pair_at(to.at, j) = make_float2(step(totals.out[j]), step(totals.out[j + 1]));
+    }
+  }
+
+  // Where registers do not hold both, the sums so far of row i are where its results will be.
+  template <bool kLast>
+  __device__ void merge(const AttentionItem& item, int i, const Rescaled& r, const Totals& totals,
+                        const float (&out)[kValues]) {
+    constexpr int kAtOnce = 32;  // accumulators, half of which are the row's: loads overlap
+    Results to = results_of(item, i);
+    LastStep step = last_step(a_, to.head, totals.max[i], totals.weight[i]);
+#pragma unroll
+    for (int first = 0; first < kValues; first += kAtOnce) {
+      float2 sums[kAtOnce / 4];
+#pragma unroll
+      for (int k = 0; k < kAtOnce / 4; ++k) sums[k] = make_float2(0, 0);
+      if (!totals.empty) {
+#pragma unroll
+        for (int k = 0; k < kAtOnce / 4; ++k) sums[k] = pair_at(to.at, first + 4 * k);
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce / 4; ++k) {
+        int j = first + 4 * k + 2 * i;
+        float2 total = make_float2(sums[k].x * r.kept + out[j] * r.added,
+                                   sums[k].y * r.kept + out[j + 1] * r.added);
+        if constexpr (kLast) total = make_float2(step(total.x), step(total.y));
+        pair_at(to.at, j) = total;
+      }
     }
   }
 
   const K& k_;
   const AttentionArgs& a_;
   unsigned char* shared_;
-  Ring<K> ring_;
+  Ring<K> keys_, values_;  // as the tiles of keys and of values follow each other
+  float factor_;           // of scores
 };
 
-// Whether the launch splits rows: threads look at spans of their own.
+// Whether the launch splits rows: threads look at spans of their own, and one of them decides.
 template <class K>
-__device__ bool splits(const AttentionArgs& a, unsigned char* shared) {
+__device__ bool splits(const K& k, unsigned char* shared) {
+  const AttentionArgs& a = k.a;
   auto* sums = reinterpret_cast<unsigned long long*>(shared + K::kWork);
   auto* most = reinterpret_cast<int*>(sums + 2);
   if (threadIdx.x == 0) sums[0] = sums[1] = 0, *most = 0;
   __syncthreads();
   for (int64_t s = threadIdx.x; s < a.span_count; s += K::kThreads) {
-    AttentionWork work = work_of(a, a.spans[s]);
+    AttentionWork work = work_of(a, a.spans[s], K::kTileRows);
     atomicAdd(&sums[0], static_cast<unsigned long long>(work.tiles));
     atomicAdd(&sums[1], static_cast<unsigned long long>(work.results));
     atomicMax(most, static_cast<int>(work.most_parts));
   }
   __syncthreads();
-  return plan_of(a, {static_cast<int64_t>(sums[0]), static_cast<int64_t>(sums[1]), *most}).split;
+  int* decision = most + 1;
+  if (threadIdx.x == 0) {
+    AttentionWork work{static_cast<int64_t>(sums[0]), static_cast<int64_t>(sums[1]), *most};
+    *decision = plan_of(a, work, k.blocks).split ? 1 : 0;
+  }
+  __syncthreads();
+  return *decision != 0;
 }
 
 template <class K>
@@ -373,7 +498,7 @@ __global__ __maxnreg__(K::kRegisters) void run_tensor_attention(const __grid_con
   let_next_kernel_begin();
   if (threadIdx.x == 0) init_ring<K>(shared_address(bytes), kWarpgroup, K::kGroups);
   wait_for_earlier_kernels();
-  bool split = splits<K>(k.a, bytes);
+  bool split = splits(k, bytes);
   if (threadIdx.x >= K::kMultipliers) {
     release_registers<K::kFetchRegisters>();
     KeyFetcher<K>(k, bytes).run(split);
@@ -383,15 +508,15 @@ __global__ __maxnreg__(K::kRegisters) void run_tensor_attention(const __grid_con
   }
 }
 
-// Writes parts, or the results where it does not split rows: MergeParts does the rest.
-inline const float* attend_tiles(const AttentionArgs& args) {
+// Calls merge(MergeParts) after the launch.
+template <class Merge>
+void attend_tiles(const AttentionArgs& args, const Merge& merge) {
   Queue& queue = queue_of(args.launch.queue);
-  auto* parts = reinterpret_cast<float*>(queue.scratch());
-  launch_tensor_attention(args, parts, queue.multiprocessors(),
-                          [&]<class K>(const K& kernel, int64_t blocks) {
-                            launch_early(queue, run_tensor_attention<K>, kernel, blocks);
+  launch_tensor_attention(args, reinterpret_cast<float*>(queue.scratch()), queue.multiprocessors(),
+                          [&]<class K>(const K& kernel, const MergeParts& parts) {
+                            launch_early(queue, run_tensor_attention<K>, kernel, kernel.blocks);
+                            merge(parts);
                           });
-  return parts;
 }
 
 }  // namespace banyan::cuda::device

@@ -29,9 +29,9 @@ __device__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 // The compiler must not move reads of the results before the wait.
-template <int count>
+template <int pending = 0, int count>
 __device__ void wgmma_wait_for(float (&d)[count]) {
-  wgmma_wait<0>();
+  wgmma_wait<pending>();
 #pragma unroll
   for (int i = 0; i < count; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }

@@ -48,9 +48,9 @@ KeyTile load_tile(const AttentionArgs& a, int64_t first, KeyRange all, const Row
   return loaded;
 }
 
-WgmmaOperand rounded(const float* values, int64_t count) {
+WgmmaOperand rounded(const float* values, int64_t count, float sign = 1) {
   std::vector<uint16_t> bits(static_cast<size_t>(count));
-  for (size_t c = 0; c < bits.size(); ++c) bits[c] = from_float<BFloat16>(values[c]).bits;
+  for (size_t c = 0; c < bits.size(); ++c) bits[c] = from_float<BFloat16>(values[c] * sign).bits;
   WgmmaOperand operand;
   operand.assign(bits.data(), count);
   return operand;
@@ -70,18 +70,17 @@ struct Part {
 void add_tile(const AttentionArgs& a, const WgmmaOperand& query, const KeyTile& tile, int64_t first,
               KeyRange keys, Part& part) {
   std::array<float, kKeyTile> weights;
-  float max = part.sums.max;
+  float largest = -kInfinity, factor = exponent_factor(a);
   for (int64_t j = 0; j < kKeyTile; ++j) {
     auto at = static_cast<size_t>(j);
     bool sees = first + j >= keys.first && first + j < keys.end;
     weights[at] = sees ? score_of(product(0, query, tile.keys[at]), a) : -kInfinity;
-    max = Largest()(max, weights[at]);
+    largest = Largest()(largest, weights[at]);
   }
-  float kept = exp_of_difference(part.sums.max - max);
-  part.sums.max = max;
+  float kept = part.sums.max.raise(largest * factor), subtracted = part.sums.max.subtracted();
   for (float& weight : part.sums.weights) weight *= kept;
   for (size_t j = 0; j < weights.size(); ++j) {
-    weights[j] = exp_of_difference(weights[j] - max);
+    weights[j] = exp2(fused(weights[j], factor, -subtracted));
     part.sums.weights[j % 8 / 2] += weights[j];
   }
   for (float& sum : part.out) sum *= kept;
@@ -99,7 +98,8 @@ void add_tile(const AttentionArgs& a, const WgmmaOperand& query, const KeyTile& 
 // A row and head over tiles from the first that it sees.
 void attend_row(const AttentionArgs& a, int64_t row, int64_t head, KeyRange keys,
                 const std::vector<KeyTile>& tiles, int64_t first_tile) {
-  WgmmaOperand query = rounded(a.q + row * a.q_row_stride + head * a.head_dim, a.head_dim);
+  WgmmaOperand query =
+      rounded(a.q + row * a.q_row_stride + head * a.head_dim, a.head_dim, query_sign(a));
   std::vector<float> total(static_cast<size_t>(a.value_dim));
   float max = kLowest, weight = 0;
   PartRange parts = parts_of(keys);
@@ -110,7 +110,7 @@ void attend_row(const AttentionArgs& a, int64_t row, int64_t head, KeyRange keys
       add_tile(a, query, tiles[static_cast<size_t>(first / kKeyTile - first_tile)], first, keys,
                part);
     }
-    Rescaled r = rescaled(max, part.sums.max);
+    Rescaled r = rescaled(max, part.sums.max.exponent);
     max = r.max;
     weight = weight * r.kept + part.sums.weight() * r.added;
     for (size_t c = 0; c < total.size(); ++c) total[c] = total[c] * r.kept + part.out[c] * r.added;
