@@ -165,14 +165,17 @@ struct MergeParts {
   }
 };
 
-// A block's layout: warpgroups that multiply have kQueryTile rows each, or columns of the values of
-// the same rows. kLatent: values are the first columns of keys.
+// A block's layout: warpgroups that multiply have kQueryTile rows each, or share the same rows: the
+// weights of some keys of a tile and the sums of some columns each. kLatent: values are the first
+// columns of keys.
 template <int Width, int ValueWidth, int RowGroups, int ValueGroups>
 struct TensorAttention {
   static constexpr int kWidth = Width, kValueWidth = ValueWidth;  // of a head
   static constexpr int kRowGroups = RowGroups, kGroups = RowGroups * ValueGroups;
+  static constexpr bool kShareRows = ValueGroups > 1;
   static constexpr int kTileRows = kRowGroups * kQueryTile;
-  static constexpr int kOwnValues = kValueWidth / ValueGroups;  // columns of a warpgroup
+  static constexpr int kOwnKeys = kKeyTile / ValueGroups;  // of a warpgroup, in each tile
+  static constexpr int kOwnValues = kValueWidth / ValueGroups;
   static constexpr bool kLatent = kValueWidth < kWidth;
   static constexpr bool kWide = kWidth > 128;
   static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
@@ -190,7 +193,10 @@ struct TensorAttention {
   static constexpr uint32_t kQueries = kStages * kStageBytes;
   static constexpr uint32_t kBarriers = kQueries + kQueryBytes;
   static constexpr uint32_t kWork = kBarriers + 2 * kStages * 8;  // AttentionWork of all spans
-  static constexpr uint32_t kSharedBytes = kWork + 32;
+  static constexpr uint32_t kExchange = kWork + 32;               // of warpgroups that share rows
+  static constexpr uint32_t kExchangeBytes = kShareRows ? kMultipliers * 32 : 0;
+  static constexpr uint32_t kMaxima = kExchange + kExchangeBytes;
+  static constexpr uint32_t kSharedBytes = kMaxima + kExchangeBytes / 4;
   static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
 
   // Of a thread: at the start, then of those that multiply and of those that fetch.

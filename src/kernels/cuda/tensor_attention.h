@@ -7,7 +7,7 @@
 //
 //   m' = max(f s), if that is above m by more than kMaxSlack, else m
 //   c = 2^(m - m'),  p = 2^(f s - m'), or 0 if the row does not see the key
-//   l = l c + p       a sum for each pair of columns modulo 8, see RowSums
+//   l = l c + p       in several sums, see RowSums
 //   o = (o c) + p v   by wgmma on the products, with p rounded to bf16
 //
 // The slack saves nearly every multiplication by c (FlashAttention-4 has it, too). Parts are merged
@@ -146,13 +146,19 @@ struct RowMax {
   }
 };
 
-// The weights of a part so far. Columns 8 i + 2 j and 8 i + 2 j + 1 of a tile add to weight j.
+// The weights of a part so far. Columns 8 i + 2 j and 8 i + 2 j + 1 of a tile add to weight j, but
+// of latents those of the second half of a tile to weight 4 + j.
 struct RowSums {
   RowMax max;
-  float weights[4] = {};
+  float weights[8] = {};
 
-  BANYAN_HOST_DEVICE constexpr float weight() const {
-    return (weights[0] + weights[1]) + (weights[2] + weights[3]);
+  void add(int64_t column, float weight, const AttentionArgs& a) {
+    bool latents = a.value_dim < a.head_dim;
+    weights[column % 8 / 2 + (latents && column >= kKeyTile / 2 ? 4 : 0)] += weight;
+  }
+  constexpr float weight() const {
+    return ((weights[0] + weights[1]) + (weights[2] + weights[3])) +
+           ((weights[4] + weights[5]) + (weights[6] + weights[7]));
   }
 };
 

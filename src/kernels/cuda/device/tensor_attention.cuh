@@ -5,9 +5,9 @@
 // multiplier has the tensor cores multiply the keys of the next tile and the values of this one
 // while it computes weights; two of them are on a multiprocessor, in one block or in two, so that
 // one multiplies while the other computes. Of latents a tile is keys and values at once, of which
-// only two fit: there one product follows the other, and two warpgroups compute the same weights
-// and half of the values each. The floors are the bytes of the visible keys and values, and
-// 2 (head_dim + value_dim) operations for each pair and head.
+// only two fit: there one product follows the other, and two warpgroups have half of a tile's
+// weights and half of the values' columns each. The floors are the bytes of the visible keys and
+// values, and 2 (head_dim + value_dim) operations for each pair and head.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,7 +29,7 @@ __device__ inline uint32_t round_pair(float low, float high) {
 template <class K>
 class Attender {
  public:
-  static constexpr int kScores = kKeyTile / 2, kValues = K::kOwnValues / 2;  // of a thread
+  static constexpr int kScores = K::kOwnKeys / 2, kValues = K::kOwnValues / 2;  // of a thread
 
   __device__ Attender(const K& k, unsigned char* shared)
       : k_(k),
@@ -95,7 +95,9 @@ class Attender {
   __device__ static int own_row(int i) {  // in the tile
     return accumulator_row(2 * i) + (K::kRowGroups > 1 ? group() * int{kQueryTile} : 0);
   }
-  __device__ static int own_column() { return K::kRowGroups > 1 ? 0 : group() * K::kOwnValues; }
+  // The first of the warpgroup's keys in a tile, and of its columns of values.
+  __device__ static int own_key() { return K::kShareRows ? group() * K::kOwnKeys : 0; }
+  __device__ static int own_column() { return K::kShareRows ? group() * K::kOwnValues : 0; }
   // Which of the two rows value i of a fragment is in.
   __device__ static constexpr int row_of(int i) { return i / 2 % 2; }
 
@@ -195,14 +197,15 @@ class Attender {
     fence_shared();
     uint32_t of_group = K::kRowGroups > 1 ? group() * K::kStageBytes : 0;
     uint64_t queries = tile_descriptor(shared_address(shared_ + K::kQueries) + of_group);
-    uint64_t keys = tile_descriptor(keys_.at(keys_.stage));
+    uint64_t keys =
+        tile_descriptor(keys_.at(keys_.stage) + static_cast<uint32_t>(own_key()) * kTileRowBytes);
     asm volatile("" : "+l"(queries));  // or registers keep a descriptor for each step
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < K::kWidth / 16; ++step) {
       uint64_t at = static_cast<uint64_t>(step / 4) * (K::kBlockBytes >> 4) +
                     static_cast<uint64_t>(step % 4) * kDescriptorStep;
-      Wgmma<kKeyTile>::shared(scores, queries + at, keys + at, step > 0 ? 1 : 0);
+      Wgmma<K::kOwnKeys>::shared(scores, queries + at, keys + at, step > 0 ? 1 : 0);
     }
     wgmma_commit();
   }
@@ -218,7 +221,8 @@ class Attender {
     if (all_see(rows, first)) return;
 #pragma unroll
     for (int j = 0; j < kScores; ++j) {
-      if (!holds(rows.keys[row_of(j)], first + accumulator_column(j))) scores[j] = -kInfinity;
+      int32_t key = first + own_key() + accumulator_column(j);
+      if (!holds(rows.keys[row_of(j)], key)) scores[j] = -kInfinity;
     }
   }
   // Few models cap their scores. They turn past one place, so that the code is there once: all
@@ -241,21 +245,21 @@ class Attender {
   }
 
   // Scores become weights.
-  __device__ Kept weigh(float (&scores)[kScores], const Rows& rows, int32_t first,
-                        Softmax& part) const {
+  __device__ Kept weigh(float (&scores)[kScores], const Rows& rows, int32_t first, Softmax& part) {
     mask(scores, rows, first);
+    float2 largest = make_float2(largest_of_row(scores, 0), largest_of_row(scores, 1));
+    if constexpr (K::kShareRows) {
+      auto* maxima = reinterpret_cast<float2*>(shared_ + K::kMaxima);
+      maxima[thread()] = largest;
+      sync();
+      float2 others = maxima[thread() ^ kWarpgroup];
+      largest = make_float2(larger_of(largest.x, others.x), larger_of(largest.y, others.y));
+    }
     Kept kept;
     float subtracted[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      float largest = -kInfinity;
-#pragma unroll
-      for (int j = 0; j < kScores; ++j) {
-        if (row_of(j) == i) largest = larger_of(largest, scores[j]);
-      }
-      largest = larger_of(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
-      largest = larger_of(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
-      kept.of[i] = part.max[i].raise(largest * factor_);
+      kept.of[i] = part.max[i].raise((i == 0 ? largest.x : largest.y) * factor_);
       subtracted[i] = part.max[i].subtracted();
       part.weight[i] *= kept.of[i];
     }
@@ -266,6 +270,15 @@ class Attender {
     }
     return kept;
   }
+  __device__ static float largest_of_row(const float (&scores)[kScores], int row) {
+    float largest = -kInfinity;
+#pragma unroll
+    for (int j = 0; j < kScores; ++j) {
+      if (row_of(j) == row) largest = larger_of(largest, scores[j]);
+    }
+    largest = larger_of(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+    return larger_of(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
+  }
   // What was summed so far, to the new maxima.
   __device__ static void rescale(const Kept& kept, float (&out)[kValues]) {
     if (kept.of[0] == 1 && kept.of[1] == 1) return;
@@ -273,14 +286,31 @@ class Attender {
     for (int j = 0; j < kValues; ++j) out[j] *= kept.of[row_of(j)];
   }
 
-  // The weights of 16 keys are the operand's fragment of these columns, once they are rounded.
-  __device__ static void round_weights(const float (&weights)[kScores],
-                                       uint32_t (&rounded)[kKeyTile / 16][4]) {
+  // The weights of 16 keys are the operand's fragment of these columns, once they are rounded. A
+  // thread of each of the warpgroups that share rows has the same places in all fragments.
+  __device__ void round_weights(const float (&weights)[kScores],
+                                uint32_t (&rounded)[kKeyTile / 16][4]) {
+    constexpr int kSteps = kKeyTile / 16, kOwnSteps = K::kOwnKeys / 16;
 #pragma unroll
-    for (int step = 0; step < kKeyTile / 16; ++step) {
+    for (int step = 0; step < kOwnSteps; ++step) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         rounded[step][j] = round_pair(weights[step * 8 + 2 * j], weights[step * 8 + 2 * j + 1]);
+      }
+    }
+    if constexpr (K::kShareRows) {
+      auto* all = reinterpret_cast<uint4*>(shared_ + K::kExchange) + thread() % kWarpgroup;
+#pragma unroll
+      for (int step = 0; step < kOwnSteps; ++step) {
+        const uint32_t(&own)[4] = rounded[step];
+        all[(group() * kOwnSteps + step) * kWarpgroup] = {own[0], own[1], own[2], own[3]};
+      }
+      sync();
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        uint4 of_step = all[step * kWarpgroup];
+        rounded[step][0] = of_step.x, rounded[step][1] = of_step.y;
+        rounded[step][2] = of_step.z, rounded[step][3] = of_step.w;
       }
     }
   }
@@ -335,10 +365,13 @@ class Attender {
 
   // Adds values that are not finite to the sums of the rows that see them, and makes them zeros.
   __device__ void take_bad_values(const Rows& rows, int32_t first, float (&out)[kValues]) {
+#pragma unroll 1
     for (int32_t r = 0; r < kKeyTile; ++r) {
+      int first_column = own_column();
+      asm volatile("" : "+r"(first_column));  // or registers keep the places of all columns
 #pragma unroll
       for (int j = 0; j < kValues; ++j) {
-        int column = own_column() + accumulator_column(j);
+        int column = first_column + accumulator_column(j);
         uint32_t at = static_cast<uint32_t>(column / 64) * K::kBlockBytes +
                       swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(column % 64) * 2);
         auto value = *reinterpret_cast<const BFloat16*>(
@@ -368,10 +401,14 @@ class Attender {
   template <bool kLast>
   __device__ void end_part(const AttentionItem& item, const Rows& rows, bool split,
                            const Softmax& part, const float (&out)[kValues], Totals& totals) {
+    float2 weights = make_float2(quad_sum(part.weight[0]), quad_sum(part.weight[1]));
+    if constexpr (K::kShareRows) {
+      float2 others = exchanged(weights);
+      weights = make_float2(weights.x + others.x, weights.y + others.y);
+    }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      float pair = part.weight[i] + __shfl_xor_sync(0xffffffffu, part.weight[i], 1);
-      float weight = pair + __shfl_xor_sync(0xffffffffu, pair, 2);
+      float weight = i == 0 ? weights.x : weights.y;
       if (split) {
         if (rows.keys[i].end > 0) store_part(item, i, {part.max[i].exponent, weight}, out);
         continue;
@@ -390,6 +427,21 @@ class Attender {
       }
     }
     totals.empty = false;
+  }
+
+  __device__ static float quad_sum(float weight) {
+    float pair = weight + __shfl_xor_sync(0xffffffffu, weight, 1);
+    return pair + __shfl_xor_sync(0xffffffffu, pair, 2);
+  }
+  // What the other warpgroup's thread with the same rows has.
+  __device__ float2 exchanged(float2 value) {
+    auto* values = reinterpret_cast<float2*>(shared_ + K::kExchange);
+    sync();  // the weights there have been read
+    values[thread()] = value;
+    sync();
+    float2 others = values[thread() ^ kWarpgroup];
+    sync();
+    return others;
   }
 
   // For MergeParts.

@@ -81,7 +81,7 @@ void add_tile(const AttentionArgs& a, const WgmmaOperand& query, const KeyTile& 
   for (float& weight : part.sums.weights) weight *= kept;
   for (size_t j = 0; j < weights.size(); ++j) {
     weights[j] = exp2(fused(weights[j], factor, -subtracted));
-    part.sums.weights[j % 8 / 2] += weights[j];
+    part.sums.add(static_cast<int64_t>(j), weights[j], a);
   }
   for (float& sum : part.out) sum *= kept;
   for (const KeyTile::Bad& bad : tile.bad) {
