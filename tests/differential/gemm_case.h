@@ -146,16 +146,17 @@ struct PackedWeights {
   AlignedBytes packed;
 };
 
-// The product with `rows` rows of x, [rows, n] dense.
+// The product with `rows` rows of x, [rows, n] dense. With `begins`, {0, rows}, as of one expert.
 inline std::vector<float> multiply(const PackedWeights& w, const float* x, int64_t x_stride,
-                                   int64_t rows, const float* bias, ThreadPool* threads = nullptr) {
+                                   int64_t rows, const float* bias, ThreadPool* threads = nullptr,
+                                   const int32_t* begins = nullptr) {
   int64_t n = w.weights.n, y_stride = n + 3;
   std::vector<float> y(rows * y_stride, -77.0f), dense;
   w.run({.launch = {.threads = threads},
          .x = x,
          .x_stride = x_stride,
          .x_rows = rows,
-         .weights = {.weight = w.packed.data()},
+         .weights = {.weight = w.packed.data(), .begins = begins},
          .bias = bias,
          .y = y.data(),
          .y_stride = y_stride});

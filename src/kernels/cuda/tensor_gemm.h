@@ -178,11 +178,16 @@ constexpr bool fits_registers(int threads, int registers) {
 // memory.
 enum class Segments { kOne, kOfBlock, kOfCluster };
 
-template <int Rows, int Groups, Segments Of>
+// Sharers: blocks of a cluster that multiply the same rows of x, by features of their own. Each
+// fetches a part of the rows for all of them.
+template <int Rows, int Groups, Segments Of, int Sharers = 1>
 struct TensorGemm {
   static constexpr int kRows = Rows, kGroups = Groups;  // of x; of threads that multiply
+  static constexpr int kSharers = Sharers;
   static constexpr bool kSplit = Of == Segments::kOfCluster;
   static constexpr bool kAdds = Of == Segments::kOfBlock;
+  static constexpr bool kGathers = !kSplit && kSharers == 1;  // or never: rows of experts
+  static_assert(kSharers == 1 || (!kSplit && kRows % (8 * kSharers) == 0));
   static constexpr int kFeatures = kGroups * static_cast<int>(kTile);
   static constexpr int kMultipliers = kGroups * kWarpgroup;
   // One fetches whole tiles, all of them gather rows of experts, for which nothing is split.
@@ -218,16 +223,17 @@ struct TensorGemm {
   GemmArgs a;
   int segments;  // of the columns
 
-  int cluster() const { return kSplit ? segments : 1; }
+  int cluster() const { return kSplit ? segments : kSharers; }
 
   // As many blocks as have tiles, or as fill the card: only it knows how many tiles experts have.
   // A cluster computes one tile, so that its fetching threads are done when they meet the others.
   int64_t blocks(int64_t multiprocessors) const {
+    constexpr int64_t kAcross = kFeatures * kSharers;
     int64_t tiles =
-        a.weights.count * ((a.x_rows + kRows - 1) / kRows) * ((a.n + kFeatures - 1) / kFeatures);
+        a.weights.count * ((a.x_rows + kRows - 1) / kRows) * ((a.n + kAcross - 1) / kAcross);
     if (kSplit) return tiles * segments;
-    int64_t resident = multiprocessors * kBlocksPerMultiprocessor;
-    return a.weights.begins != nullptr ? resident : least(tiles, resident);
+    int64_t resident = multiprocessors * kBlocksPerMultiprocessor / kSharers;
+    return (a.weights.begins != nullptr ? resident : least(tiles, resident)) * kSharers;
   }
 };
 
@@ -250,27 +256,27 @@ inline bool fewer_rounds(const GemmArgs& a, int64_t many, int64_t few, int64_t m
 }
 
 // Calls launch(kernel, blocks) with the TensorGemm for the rows: few read the weights as fast as
-// memory gives them, many reuse them.
+// memory gives them, many reuse them. More than 32 rows are shared, or L2 limits what they take.
 template <class Launch>
 void launch_tensor_gemm(const GemmArgs& args, int64_t multiprocessors, const Launch& launch) {
   const GemmGroup& w = args.weights;
   int segments = gemm_segments(w.count, args.n, args.k);
   int64_t rows = likely_rows(args);
+  bool dense = w.begins == nullptr;
   auto run = [&]<class G>(G kernel) { launch(kernel, kernel.blocks(multiprocessors)); };
-  auto run_few = [&]<Segments Of>(std::integral_constant<Segments, Of>) {
+  auto run_few = [&]<Segments Of, int Sharers>() {
     if (rows <= 8) return run(TensorGemm<8, 1, Of>{args, segments});
     if (rows <= 16) return run(TensorGemm<16, 1, Of>{args, segments});
     if (rows <= 32) return run(TensorGemm<32, 1, Of>{args, segments});
-    if (rows <= 64) return run(TensorGemm<64, 1, Of>{args, segments});
-    run(TensorGemm<128, 2, Of>{args, segments});
+    if (rows <= 64) return run(TensorGemm<64, 1, Of, Sharers>{args, segments});
+    run(TensorGemm<128, 2, Of, Sharers>{args, segments});
   };
-  if (segments == 1 && rows > 128 && fewer_rounds(args, 256, 128, multiprocessors)) {
-    run(TensorGemm<256, 2, Segments::kOne>{args, segments});
-  } else if (segments == 1 || w.begins != nullptr || rows > 128) {
-    run_few(std::integral_constant<Segments, Segments::kOfBlock>());
-  } else {
-    run_few(std::integral_constant<Segments, Segments::kOfCluster>());
-  }
+  bool many = segments == 1 && rows > 128 && fewer_rounds(args, 256, 128, multiprocessors);
+  if (many && dense) return run(TensorGemm<256, 2, Segments::kOne, 2>{args, segments});
+  if (many) return run(TensorGemm<256, 2, Segments::kOne>{args, segments});
+  if (!dense) return run_few.template operator()<Segments::kOfBlock, 1>();
+  if (segments == 1 || rows > 128) return run_few.template operator()<Segments::kOfBlock, 2>();
+  run_few.template operator()<Segments::kOfCluster, 1>();
 }
 
 }  // namespace banyan::cuda

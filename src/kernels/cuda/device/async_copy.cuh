@@ -45,6 +45,18 @@ __device__ inline void copy_bulk(uint32_t to, const void* from, uint32_t bytes, 
       : "memory");
 }
 
+// To the same place in the shared memory of each block of the cluster whose rank's bit `ranks` has,
+// at whose own barriers the bytes arrive.
+__device__ inline void copy_bulk_to_blocks(uint32_t to, const void* from, uint32_t bytes,
+                                           uint32_t barrier, int ranks) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1], %2, [%3], %4;" ::"r"(to),
+      "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier),
+      "h"(static_cast<uint16_t>(ranks))
+      : "memory");
+}
+
 // 16 bytes.
 __device__ inline void copy_16(uint32_t to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to),
@@ -91,6 +103,17 @@ __device__ inline uint32_t cluster_rank() {
   uint32_t rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
+}
+// At the barrier in the same place of block `rank`.
+__device__ inline void barrier_arrive_at_block(uint32_t barrier, uint32_t rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+      "}" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
 }
 // From the shared memory of block `rank` of the cluster.
 __device__ inline float4 load_4_from_block(uint32_t address, uint32_t rank) {

@@ -112,10 +112,7 @@ class ChunkMultiplier {
                        Sum sums[kValues];
                        for (int64_t chunk = 0; chunk < fragments_.chunks(); ++chunk)
                          add_chunk(chunk, sums, y);
-#pragma unroll
-                       for (int i = 0; i < kValues; ++i) {
-                         put_output(a_, tile, accumulator_column(i), accumulator_row(i), y[i]);
-                       }
+                       put_outputs(a_, tile, 0, y);
                      });
   }
 

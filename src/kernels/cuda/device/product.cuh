@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/device/queue.cuh"
+#include "kernels/cuda/device/wgmma.cuh"
 #include "kernels/cuda/tensor_gemm.h"
 
 namespace banyan::cuda::device {
@@ -48,6 +49,37 @@ __device__ inline void put_output(const GemmArgs& a, const OutputTile& tile, int
   if (row >= tile.row_count || j >= a.n) return;
   if (a.bias != nullptr) sum = __fadd_rn(sum, a.bias[tile.matrix * a.bias_stride + j]);
   a.y[(tile.row + row) * a.y_stride + tile.matrix * a.weights.y_column_stride + j] = sum;
+}
+
+// The accumulators of a thread: outputs of features `first` to `first` + 63 of the tile, where
+// they exist. A thread has two of the features, in a quarter of the rows.
+template <int count>
+__device__ void put_outputs(const GemmArgs& a, const OutputTile& tile, int first,
+                            const float (&sums)[count]) {
+  int64_t j = tile.feature + first + accumulator_row(0);
+  bool exists[2] = {j < a.n, j + 8 < a.n}, biased = a.bias != nullptr;
+  float bias[2] = {};
+  const float* biases = a.bias + tile.matrix * a.bias_stride + j;
+#pragma unroll
+  for (int f = 0; f < 2; ++f) {
+    if (biased && exists[f]) bias[f] = biases[8 * f];
+  }
+  int own = accumulator_column(0);  // row
+  int rows = static_cast<int>(tile.row_count) - own;
+  float* y = a.y + (tile.row + own) * a.y_stride + tile.matrix * a.weights.y_column_stride + j;
+#pragma unroll
+  for (int i = 0; i < count; i += 4) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int f = 0; f < 2; ++f) {
+        float sum = sums[i + 2 * f + r];
+        if (biased) sum = __fadd_rn(sum, bias[f]);
+        if (i * 2 + r < rows && exists[f]) y[8 * f] = sum;
+      }
+      y += r == 0 ? a.y_stride : 7 * a.y_stride;
+    }
+  }
 }
 
 }  // namespace banyan::cuda::device

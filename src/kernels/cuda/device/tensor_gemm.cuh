@@ -3,8 +3,9 @@
 //
 // A block has a warpgroup that fetches and warpgroups that multiply, 64 features each. They hand
 // stages of shared memory to each other: 64 columns of the features and of the rows of x. One
-// thread fetches them by bulk copies; rows of experts, which may lie anywhere, are gathered by all
-// threads. The floors are n k 2 bytes of weights and 2 M n k operations.
+// thread fetches them by bulk copies, of many rows a part for each block that shares them; rows of
+// experts, which may lie anywhere, are gathered by all threads. The floors are n k 2 bytes of
+// weights and 2 M n k operations.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,6 +30,14 @@ __device__ void for_block_tiles(const G& g, const Body& body) {
     int rank = static_cast<int>(cluster_rank());
     for_output_tiles(Warp(), g.a, cluster, clusters, G::kRows, G::kFeatures,
                      [&](const OutputTile& tile) { body(tile, rank, rank + 1); });
+  } else if constexpr (G::kSharers > 1) {
+    int64_t cluster = blockIdx.x / G::kSharers, clusters = gridDim.x / G::kSharers;
+    int64_t own = cluster_rank() * G::kFeatures;
+    for_output_tiles(Warp(), g.a, cluster, clusters, G::kRows, G::kSharers * G::kFeatures,
+                     [&](OutputTile tile) {
+                       tile.feature += own;  // of which there may be none
+                       body(tile, 0, g.segments);
+                     });
   } else {
     for_output_tiles(Warp(), g.a, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
                      [&](const OutputTile& tile) { body(tile, 0, g.segments); });
@@ -43,6 +52,7 @@ __device__ void fetch_weights(const GemmArgs& a, const OutputTile& tile, int64_t
       static_cast<const std::byte*>(a.weights.weight) + tile.matrix * a.weights.weight_stride;
   int64_t first = tile.feature / kTile, columns = tiles_of(a.k);
   int64_t count = least(G::kGroups, tiles_of(a.n) - first);
+  if (G::kSharers > 1 && count < 0) count = 0;
   barrier_arrive_expecting(ring.full(stage), static_cast<uint32_t>(count * kTileBytes) + more);
   for (int64_t i = 0; i < count; ++i) {
     copy_bulk(ring.at(stage) + static_cast<uint32_t>(i * kTileBytes),
@@ -88,12 +98,27 @@ class TileFetcher {
         barrier_wait(ring_.empty(ring_.stage), ring_.parity ^ 1);
         fetch_weights(g_.a, tile, column_tile, ring_, ring_.stage, row_bytes(tile));
       }
-      copy_bulk(ring_.at(ring_.stage) + G::kWeightBytes,
-                rounded_.row(tile.row, tile.matrix * g_.a.weights.segment_step, column_tile),
-                row_bytes(tile), ring_.full(ring_.stage));
+      fetch_rows(tile, column_tile);
     }
     ++filled_;
     ring_.next();
+  }
+
+  // All of them, or a part for all blocks that share them.
+  __device__ void fetch_rows(const OutputTile& tile, int64_t column_tile) {
+    constexpr int kPart = G::kRows / G::kSharers;
+    uint32_t first = G::kSharers > 1 ? cluster_rank() * kPart : 0;
+    uint32_t to = ring_.at(ring_.stage) + G::kWeightBytes + first * kTileRowBytes;
+    const std::byte* from =
+        rounded_.row(tile.row + first, tile.matrix * g_.a.weights.segment_step, column_tile);
+    if constexpr (G::kSharers == 1) {
+      copy_bulk(to, from, row_bytes(tile), ring_.full(ring_.stage));
+    } else {
+      int count = min(kPart, static_cast<int>(tile.row_count) - static_cast<int>(first));
+      if (count <= 0) return;
+      copy_bulk_to_blocks(to, from, static_cast<uint32_t>(count) * kTileRowBytes,
+                          ring_.full(ring_.stage), (1 << G::kSharers) - 1);
+    }
   }
 
   const G& g_;
@@ -171,10 +196,10 @@ class TileMultiplier {
 #pragma unroll
           for (int i = 0; i < kValues; ++i) total[i] = __fadd_rn(total[i], sums[i]);
         }
-        store(tile, total);
+        put_outputs(g_.a, tile, own_features(), total);
       } else {
         add_segment(sums);
-        G::kSplit ? store_split(tile, sums) : store(tile, sums);
+        G::kSplit ? store_split(tile, sums) : put_outputs(g_.a, tile, own_features(), sums);
       }
     });
   }
@@ -196,26 +221,25 @@ class TileMultiplier {
       wgmma_commit();
       if (c > 0) {
         wgmma_wait<1>();
-        ring_.release(ring_.back(1));
+        release(ring_.back(1));
       }
       ring_.next();
     }
     wgmma_wait_for(sums);
-    ring_.release(ring_.back(1));
+    release(ring_.back(1));
   }
 
-  __device__ void store(const OutputTile& tile, const float (&sums)[kValues]) {
-#pragma unroll
-    for (int i = 0; i < kValues; ++i) {
-      put_output(g_.a, tile, accumulator_column(i),
-                 static_cast<int>(group() * kTile) + accumulator_row(i), sums[i]);
-    }
+  // For all blocks that write to the stage.
+  __device__ void release(uint32_t stage) const {
+    if constexpr (G::kSharers == 1) return ring_.release(stage);
+    uint32_t lane = threadIdx.x % kWarp;
+    if (lane < G::kSharers) barrier_arrive_at_block(ring_.empty(stage), lane);
   }
 
   // Each block of the cluster adds up the segments of its part of the features.
   __device__ void store_split(const OutputTile& tile, const float (&sums)[kValues]) {
     sync_multipliers();  // all of them have read the stages
-    int own = static_cast<int>(group() * kTile);
+    int own = own_features();
 #pragma unroll
     for (int i = 0; i < kValues; ++i) {
       sums_[accumulator_column(i) * G::kSumsStride + own + accumulator_row(i)] = sums[i];
@@ -248,6 +272,7 @@ class TileMultiplier {
     asm volatile("bar.sync 1, %0;" ::"n"(G::kMultipliers) : "memory");
   }
   __device__ static uint32_t group() { return threadIdx.x / 128; }
+  __device__ static int own_features() { return static_cast<int>(group() * kTile); }  // the first
 
   const G& g_;
   float* sums_;
@@ -257,13 +282,13 @@ class TileMultiplier {
 
 template <class G>
 __device__ void fetch_tiles(const G& g, unsigned char* shared) {
-  if (!G::kSplit && gathers(g.a)) {
-    if constexpr (!G::kSplit) TileGatherer<G>(g, shared).run();
+  if (G::kGathers && gathers(g.a)) {
+    if constexpr (G::kGathers) TileGatherer<G>(g, shared).run();
   } else if (threadIdx.x < G::kMultipliers + kWarp) {
     TileFetcher<G>(g, shared).run();
+    __syncwarp();
   }
   if constexpr (G::kSplit) {  // these threads are of the cluster, too
-    __syncwarp();
     for_block_tiles(g, [](const OutputTile&, int, int) {
       cluster_barrier();
       cluster_barrier();
@@ -277,9 +302,10 @@ __global__ __maxnreg__(G::kRegisters) void run_tensor_gemm(const __grid_constant
   let_next_kernel_begin();
   // A stage's weights arrive by themselves.
   if (threadIdx.x == 0) {
-    init_ring<G>(shared_address(bytes), gathers(g.a) ? kWarpgroup + 1 : 1, G::kGroups);
+    init_ring<G>(shared_address(bytes), gathers(g.a) ? kWarpgroup + 1 : 1,
+                 G::kSharers * G::kGroups);
   }
-  __syncthreads();
+  G::kSharers > 1 ? cluster_barrier() : __syncthreads();
   if (gathers(g.a)) wait_for_earlier_kernels();  // which write where experts begin
   if (threadIdx.x >= G::kMultipliers) {
     if constexpr (G::kExchanges) release_registers<G::kFetchRegisters>();
@@ -289,6 +315,7 @@ __global__ __maxnreg__(G::kRegisters) void run_tensor_gemm(const __grid_constant
     TileMultiplier<G>(g, bytes).run();
   }
   wait_for_earlier_kernels();  // also where there was nothing to do: the next kernel asks only this
+  if constexpr (G::kSharers > 1) cluster_barrier();  // others may still write to this block
 }
 
 inline void multiply_tiles(const GemmArgs& args) {
