@@ -15,6 +15,10 @@
 //   reduce(body, combine) body(thread) of all threads combined in the order of tree_reduce
 //   reduce_warps(body, combine)  the same of each warp, for its threads: not a phase, so that body
 //                         may write nothing
+//   sum_quads(body)       (v0 + v1) + (v2 + v3) of the values of four threads in a row, for each of
+//                         them: not a phase; body may write what its thread alone reads
+//   alone(body)           body(thread) on all threads, of which none reads what another one
+//                         writes: not a phase
 //   exclusive_sums(values)  replaces values[thread], integers, by the sum of those before it
 //   shared<T>()           memory of the block, Shape::shared_bytes of it
 //   scratch()             global memory of the block, Shape::scratch_bytes of it, aligned to 256

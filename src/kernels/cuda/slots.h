@@ -1,12 +1,13 @@
-// What kernels with states in slots share: a block runs one head of one span. Threads share the
-// columns of a state.
+// What kernels with states in slots share: blocks run heads of spans. Threads share the columns of
+// a state.
 //
 // A row i makes S = D_i S + key_i^T u_i and reads query_i S, where u_i is v_i or, by the delta
 // rule, v_i - k_i D_i S. A kernel has decay_at, key_at and query_at(head, i, c), kCorrects for the
 // delta rule, output(head, i, d, sum), and decays(): how many decays of a row the log has.
 //
 // Where registers hold a state, which they do of nearly every model, all rows go one by one: a
-// prompt's too. Elsewhere it goes chunk by chunk (kernels/slots.h is the same for CPUs).
+// prompt's too. A block has a quarter of the columns, and four threads have one of them. Elsewhere
+// it goes chunk by chunk (kernels/slots.h is the same for CPUs).
 #pragma once
 
 #include "kernels/cuda/block.h"
@@ -36,32 +37,50 @@ BANYAN_DEVICE void capture_state(Block& block, const SlotSpans& spans, int64_t s
   });
 }
 
-// A column of a head's state, which a thread holds in registers.
-template <int KeyDim, int ValueDim>
-class RegisterColumn {
- public:
-  BANYAN_DEVICE void load(const float* state) {
-    BANYAN_UNROLL
-    for (int c = 0; c < KeyDim; ++c) values_[c] = state[c * ValueDim];
-  }
+// A strand of a column has every fourth channel.
+inline constexpr int kStrands = 4;
+struct StrandChannel {
+  int strand, i;  // i: in the strand
+  BANYAN_HOST_DEVICE constexpr operator int64_t() const { return int64_t{i} * kStrands + strand; }
+};
 
+// A strand of a column of a head's state, which a thread holds in registers.
+template <int KeyDim, int ValueDim>
+class ColumnStrand {
+ public:
   // Replaces each value by body(c, value).
   template <class Body>
-  BANYAN_DEVICE void each(const Body& body) {
+  BANYAN_DEVICE void each(int strand, const Body& body) {
     BANYAN_UNROLL
-    for (int c = 0; c < KeyDim; ++c) values_[c] = body(c, values_[c]);
+    for (int i = 0; i < kValues; ++i) values_[i] = body(StrandChannel{strand, i}, values_[i]);
   }
-  // To the same column of another state, or of its own.
-  BANYAN_DEVICE void copy_to(float* state) const {
-    BANYAN_UNROLL
-    for (int c = 0; c < KeyDim; ++c) state[c * ValueDim] = values_[c];
+  // From the same column of a state in memory, or to one.
+  BANYAN_DEVICE void load(int strand, const float* state) {
+    each(strand, [=](int64_t c, float) { return state[c * ValueDim]; });
+  }
+  BANYAN_DEVICE void store(int strand, float* state) {
+    each(strand, [=](int64_t c, float value) { return state[c * ValueDim] = value; });
   }
 
  private:
-  float values_[KeyDim];
+  static constexpr int kValues = KeyDim / kStrands;
+  float values_[kValues] = {};
 };
 
-// The same of any height, in memory.
+// As a kernel sees it.
+template <class Strand>
+struct StrandOf {
+  Strand& values;
+  int strand;
+
+  template <class Body>
+  BANYAN_DEVICE void each(const Body& body) {
+    values.each(strand, body);
+  }
+  BANYAN_DEVICE void copy_to(float* state) { values.store(strand, state); }
+};
+
+// A column of any height, in memory.
 class MemoryColumn {
  public:
   template <class Head>
@@ -94,11 +113,18 @@ class MemoryColumn {
   int64_t d_, key_dim_, stride_;
 };
 
-// A sum of products over channels, in four strands: one would wait for itself at every step.
-struct Strands {
-  float at[4] = {};
-  BANYAN_DEVICE void add(int64_t c, float x, float y) { at[c % 4] = fused(x, y, at[c % 4]); }
+// A sum of products over channels, in strands: one sum would wait for itself at every step.
+struct StrandSums {
+  float at[kStrands] = {};
+  BANYAN_DEVICE void add(int64_t c, float x, float y) {
+    at[c % kStrands] = fused(x, y, at[c % kStrands]);
+  }
   BANYAN_DEVICE float sum() const { return (at[0] + at[1]) + (at[2] + at[3]); }
+};
+// That of one strand: Block::sum_quads adds four up in this order.
+struct StrandSum {
+  float at = 0;
+  BANYAN_DEVICE void add(int64_t, float x, float y) { at = fused(x, y, at); }
 };
 
 // Whether a head's columns fit into registers: heads of nearly every model.
@@ -107,6 +133,8 @@ template <class Args>
 BANYAN_HOST_DEVICE bool in_registers(const Args& a) {
   return a.key_dim == kRegisterDim && a.value_dim == kRegisterDim;
 }
+inline constexpr int kOwnColumns = kBlockThreads / kStrands;  // of a block
+inline constexpr int kPieces = kRegisterDim / kOwnColumns;    // of a head
 
 // The updates of the draft rows of one head of a span.
 template <class Kernel, class Head>
@@ -141,47 +169,50 @@ struct GivenRow {
   BANYAN_DEVICE float query(int64_t c) const { return kernel.query_at(head, i, c); }
 };
 
-// The same in shared memory.
+// The same in shared memory, strand by strand, and values of the block's columns.
 struct alignas(16) StagedRow {
-  float decays[kRegisterDim], ks[kRegisterDim], keys[kRegisterDim], queries[kRegisterDim];
+  static constexpr int kLength = kRegisterDim / kStrands + 4;  // strands do not share banks
+  using Channels = float[kStrands][kLength];
+  Channels decays, ks, keys, queries;
+  float values[kOwnColumns];
 
   template <class Row>
-  BANYAN_DEVICE void stage(const Row& row, int64_t c) {
-    decays[c] = row.decay(c);
-    ks[c] = row.k(c);
-    keys[c] = row.key(c);
-    queries[c] = row.query(c);
+  BANYAN_DEVICE void stage(const Row& row, int c) {
+    int strand = c % kStrands, i = c / kStrands;
+    decays[strand][i] = row.decay(c);
+    ks[strand][i] = row.k(c);
+    keys[strand][i] = row.key(c);
+    queries[strand][i] = row.query(c);
   }
-  BANYAN_DEVICE float decay(int64_t c) const { return decays[c]; }
-  BANYAN_DEVICE float k(int64_t c) const { return ks[c]; }
-  BANYAN_DEVICE float key(int64_t c) const { return keys[c]; }
-  BANYAN_DEVICE float query(int64_t c) const { return queries[c]; }
+  BANYAN_DEVICE float decay(StrandChannel c) const { return decays[c.strand][c.i]; }
+  BANYAN_DEVICE float k(StrandChannel c) const { return ks[c.strand][c.i]; }
+  BANYAN_DEVICE float key(StrandChannel c) const { return keys[c.strand][c.i]; }
+  BANYAN_DEVICE float query(StrandChannel c) const { return queries[c.strand][c.i]; }
 };
-inline constexpr int64_t kStagedRows = 8;
+inline constexpr int64_t kStagedRows = 16;
 
-// A column after a row: u of the row's update, and the query's sum.
-struct ColumnResult {
-  float update, sum;
-};
-template <bool kCorrects, class Column, class Row>
-BANYAN_DEVICE ColumnResult run_row(Column& column, const Row& row, float v) {
-  float u = v;
-  if constexpr (kCorrects) {
-    Strands read;
-    column.each([&](int64_t c, float s) {
-      float decayed = s * row.decay(c);
-      read.add(c, row.k(c), decayed);
-      return decayed;
-    });
-    u -= read.sum();
-  }
-  Strands sum;
-  column.each([&](int64_t c, float s) {
-    float updated = fused(row.key(c), u, kCorrects ? s : s * row.decay(c));
+// By the delta rule: decays a column and returns what the row's key reads of it.
+template <class Sum, class Column, class Row>
+BANYAN_DEVICE Sum decay_and_read(Column& column, const Row& row) {
+  Sum sum;
+  column.each([&](auto c, float s) {
+    float decayed = s * row.decay(c);
+    sum.add(c, row.k(c), decayed);
+    return decayed;
+  });
+  return sum;
+}
+// Adds the row's update to a column, which is decayed already by the delta rule, and returns what
+// the row's query reads of it.
+template <bool kCorrects, class Sum, class Column, class Row>
+BANYAN_DEVICE Sum update_and_read(Column& column, const Row& row, float update) {
+  Sum sum;
+  column.each([&](auto c, float s) {
+    float updated = fused(row.key(c), update, kCorrects ? s : s * row.decay(c));
     sum.add(c, row.query(c), updated);
     return updated;
   });
-  return {u, sum.sum()};
+  return sum;
 }
 
 // The same update, from the log.
@@ -222,18 +253,25 @@ class ColumnRun {
   }
   template <class Column, class Row>
   BANYAN_DEVICE void run(Column& column, const Row& row, int64_t i, int64_t d) const {
-    ColumnResult result = run_row<Kernel::kCorrects>(column, row, head_.v(i)[d]);
-    head_.out(i)[d] = kernel_.output(head_, i, d, result.sum);
-    if (i < known()) {
-      capture(column, i, d);
-    } else {
-      log_.update(log_.rows().held + i - known()).value[d] = result.update;
-    }
+    float u = head_.v(i)[d];
+    if constexpr (Kernel::kCorrects) u -= decay_and_read<StrandSums>(column, row).sum();
+    float sum = update_and_read<Kernel::kCorrects, StrandSums>(column, row, u).sum();
+    keep(column, i, d);
+    put(i, d, u, sum);
+  }
+  // What is left of row i: the state, if somebody wants it; its result, and an update of a draft.
+  template <class Column>
+  BANYAN_DEVICE void keep(Column& column, int64_t i, int64_t d) const {
+    if (i < known()) capture(column, i, d);
+  }
+  BANYAN_DEVICE void put(int64_t i, int64_t d, float update, float sum) const {
+    head_.out(i)[d] = kernel_.output(head_, i, d, sum);
+    if (i >= known()) log_.update(log_.rows().held + i - known()).value[d] = update;
   }
 
  private:
   template <class Column>
-  BANYAN_DEVICE void capture(const Column& column, int64_t row, int64_t d) const {
+  BANYAN_DEVICE void capture(Column& column, int64_t row, int64_t d) const {
     if (kernel_.a.spans.capture_count == 0) return;
     for_captures(kernel_.a.spans, s_, span_.first_position + row,
                  [&](int64_t slot) { column.copy_to(head_.state_in(slot) + d); });
@@ -246,35 +284,90 @@ class ColumnRun {
   const SpanArgs& span_;
 };
 
-// All rows of a span, with the state in registers.
+// A block's columns over all rows of a span, with the state in registers.
 template <class Block, class Kernel, class Head>
-BANYAN_DEVICE void run_rows(Block& block, const Kernel& kernel, int64_t s, const Head& head,
-                            const HeadLog<Kernel, Head>& log) {
-  static_assert(Block::kThreads == kRegisterDim);
-  ColumnRun<Kernel, Head> run(kernel, log, s, head);
-  typename Block::template PerThread<RegisterColumn<kRegisterDim, kRegisterDim>> columns;
-  auto* staged = block.template shared<StagedRow>();
-  int64_t rows = kernel.a.spans.spans[s].row_count;
-  block.each([&](int d) {
-    columns[d].load(head.state + d);
-    run.replay_log(columns[d], d);
-  });
-  for (int64_t first = 0; first < rows; first += kStagedRows) {
-    int64_t count = least(kStagedRows, rows - first);
-    for_each(block, count * kRegisterDim, [&](int64_t item) {
-      int64_t r = item / kRegisterDim;
-      staged[r].stage(GivenRow<Kernel, Head>{kernel, head, first + r}, item % kRegisterDim);
+class RegisterRun {
+ public:
+  BANYAN_DEVICE RegisterRun(Block& block, const Kernel& kernel, int64_t s, const Head& head,
+                            const HeadLog<Kernel, Head>& log, int64_t piece)
+      : block_(block),
+        kernel_(kernel),
+        head_(head),
+        run_(kernel, log, s, head),
+        span_(kernel.a.spans.spans[s]),
+        first_column_(piece * kOwnColumns),
+        staged_(block.template shared<StagedRow>()) {
+    static_assert(Block::kThreads == kBlockThreads);
+  }
+
+  BANYAN_DEVICE void run() {
+    block_.each([&](int thread) {
+      if (span_.first_position > 0) strands_[thread].load(thread % kStrands, state(thread));
+      auto strand = strand_of(thread);
+      run_.replay_log(strand, column(thread));
     });
-    block.each([&](int d) {
-      for (int64_t r = 0; r < count; ++r) {
-        if (first + r == run.known() && !run.holds()) columns[d].copy_to(head.state + d);
-        run.run(columns[d], staged[r], first + r, d);
-      }
+    for (int64_t first = 0; first < span_.row_count; first += kStagedRows) {
+      int64_t count = least(kStagedRows, span_.row_count - first);
+      stage(first, count);
+      for (int64_t r = 0; r < count; ++r) run_row(first + r, staged_[r]);
+    }
+    if (run_.known() == span_.row_count && !run_.holds()) store_state();
+  }
+
+ private:
+  using Strand = ColumnStrand<kRegisterDim, kRegisterDim>;
+
+  BANYAN_DEVICE int64_t column(int thread) const { return first_column_ + thread / kStrands; }
+  BANYAN_DEVICE float* state(int thread) const { return head_.state + column(thread); }
+  BANYAN_DEVICE StrandOf<Strand> strand_of(int thread) {
+    return {strands_[thread], thread % kStrands};
+  }
+
+  BANYAN_DEVICE void stage(int64_t first, int64_t count) {
+    for_each(block_, count * kRegisterDim, [&](int64_t item) {
+      int64_t r = item / kRegisterDim, c = item % kRegisterDim;
+      staged_[r].stage(GivenRow<Kernel, Head>{kernel_, head_, first + r}, static_cast<int>(c));
+      int64_t d = c - first_column_;
+      if (d >= 0 && d < kOwnColumns) staged_[r].values[d] = head_.v(first + r)[c];
     });
   }
-  if (run.known() < rows || run.holds()) return;
-  block.each([&](int d) { columns[d].copy_to(head.state + d); });
-}
+
+  // Drafts leave the state in memory as it is before them.
+  BANYAN_DEVICE void run_row(int64_t i, const StagedRow& row) {
+    constexpr bool kCorrects = Kernel::kCorrects;
+    if (i == run_.known() && !run_.holds()) store_state();
+    auto read = block_.sum_quads([&](int thread) {
+      auto strand = strand_of(thread);
+      return kCorrects ? decay_and_read<StrandSum>(strand, row).at : 0.0f;
+    });
+    auto update = [&](int thread) {
+      float v = row.values[thread / kStrands];
+      return kCorrects ? v - read[thread] : v;
+    };
+    auto sum = block_.sum_quads([&](int thread) {
+      auto strand = strand_of(thread);
+      return update_and_read<kCorrects, StrandSum>(strand, row, update(thread)).at;
+    });
+    block_.alone([&](int thread) {
+      auto strand = strand_of(thread);
+      run_.keep(strand, i, column(thread));
+      if (strand.strand == 0) run_.put(i, column(thread), update(thread), sum[thread]);
+    });
+  }
+
+  BANYAN_DEVICE void store_state() {
+    block_.alone([&](int thread) { strands_[thread].store(thread % kStrands, state(thread)); });
+  }
+
+  Block& block_;
+  const Kernel& kernel_;
+  const Head& head_;
+  ColumnRun<Kernel, Head> run_;
+  const SpanArgs& span_;
+  int64_t first_column_;
+  StagedRow* staged_;
+  typename Block::template PerThread<Strand> strands_;
+};
 
 // Column d of a state in memory over a span's replays, its rows from `first` on and its drafts.
 template <class Kernel, class Head>
@@ -312,16 +405,22 @@ BANYAN_DEVICE void run_forms(Block& block, const Kernel& kernel, int64_t s, cons
            [&](int64_t d) { run_column(kernel, log, s, head, i, d, scratch); });
 }
 
+// Piece `piece` of the columns of a head whose state is in registers, else all of them.
 template <class Block, class Kernel, class Head>
-BANYAN_DEVICE void run_head(Block& block, const Kernel& kernel, int64_t s, const Head& head) {
+BANYAN_DEVICE void run_head(Block& block, const Kernel& kernel, int64_t s, const Head& head,
+                            int64_t piece) {
   const SpanArgs& span = kernel.a.spans.spans[s];
   HeadLog<Kernel, Head> log(kernel, s, head);
-  if (span.first_position == 0) {
-    for_each(block, head.state_size(), [&](int64_t i) { head.state[i] = 0; });
-  }
   if (in_registers(kernel.a)) {
-    run_rows(block, kernel, s, head, log);
+    bool logs = log.rows().count > 0;  // then one block knows when all columns have read the log
+    if (logs && piece > 0) return;
+    for (int64_t end = logs ? kPieces : piece + 1; piece < end; ++piece) {
+      RegisterRun<Block, Kernel, Head>(block, kernel, s, head, log, piece).run();
+    }
   } else {
+    if (span.first_position == 0) {
+      for_each(block, head.state_size(), [&](int64_t i) { head.state[i] = 0; });
+    }
     run_forms(block, kernel, s, head, log);
   }
   // Not before all columns have read the updates that these replace.
@@ -342,7 +441,9 @@ BANYAN_DEVICE void run_head(Block& block, const Kernel& kernel, int64_t s, const
 template <class Args>
 Shape slot_shape(const Args& a, size_t shared_bytes, size_t scratch_bytes) {
   int64_t blocks = a.spans.count * a.heads;
-  if (in_registers(a)) return {.blocks = blocks, .shared_bytes = kStagedRows * sizeof(StagedRow)};
+  if (in_registers(a)) {
+    return {.blocks = blocks * kPieces, .shared_bytes = kStagedRows * sizeof(StagedRow)};
+  }
   size_t drafts = a.spans.drafts != nullptr ? a.key_dim * a.value_dim * sizeof(float) : 0;
   return {.blocks = blocks,
           .shared_bytes = shared_bytes,
@@ -352,10 +453,11 @@ Shape slot_shape(const Args& a, size_t shared_bytes, size_t scratch_bytes) {
 template <class Block, class Kernel>
 BANYAN_DEVICE void run_all_heads(Block& block, const Kernel& kernel) {
   const auto& a = kernel.a;
-  for (int64_t item = block.index(); item < a.spans.count * a.heads; item += block.count()) {
-    int64_t span = quotient(item, a.heads);
-    HeadOf<std::decay_t<decltype(a)>> head(a, span, item - span * a.heads);
-    run_head(block, kernel, span, head);
+  int64_t pieces = in_registers(a) ? kPieces : 1, items = a.spans.count * a.heads * pieces;
+  for (int64_t item = block.index(); item < items; item += block.count()) {
+    int64_t number = quotient(item, pieces), span = quotient(number, a.heads);
+    HeadOf<std::decay_t<decltype(a)>> head(a, span, number - span * a.heads);
+    run_head(block, kernel, span, head, item - number * pieces);
   }
 }
 

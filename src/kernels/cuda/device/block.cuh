@@ -110,6 +110,20 @@ class Block {
     return value;
   }
 
+  template <class Body>
+  __device__ auto sum_quads(const Body& body) {
+    float value = body(static_cast<int>(threadIdx.x));
+    float pair = value + __shfl_xor_sync(0xffffffffu, value, 1);
+    PerThread<float> sum;
+    sum[0] = pair + __shfl_xor_sync(0xffffffffu, pair, 2);
+    return sum;
+  }
+
+  template <class Body>
+  __device__ void alone(const Body& body) {
+    body(static_cast<int>(threadIdx.x));
+  }
+
   template <class T>
   __device__ void exclusive_sums(T* values) {
     __shared__ T of_warps[kWarps];

@@ -104,6 +104,23 @@ class Block {
     return values;
   }
 
+  template <class Body>
+  auto sum_quads(const Body& body) {
+    float values[Threads];
+    each([&](int thread) { values[thread] = body(thread); });
+    PerThread<float> sums;
+    for (int i = 0; i < Threads; ++i) {
+      const float* quad = values + i / 4 * 4;
+      sums[i] = (quad[0] + quad[1]) + (quad[2] + quad[3]);
+    }
+    return sums;
+  }
+
+  template <class Body>
+  void alone(const Body& body) {
+    each(body);
+  }
+
   template <class T>
   void exclusive_sums(T* values) {
     T next = 0;
