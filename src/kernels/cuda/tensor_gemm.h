@@ -245,12 +245,16 @@ inline int64_t likely_rows(const GemmArgs& a) {
   return (a.x_rows * (a.x_index != nullptr ? kLikelyTopK : 1) + w.count - 1) / w.count;
 }
 
-// Whether tiles of `many` rows, two groups each, take a card no longer than tiles of `few`: a round
-// of one tile for each multiprocessor takes as long as its rows are many.
+// Whether tiles of `many` rows, two groups each, take a card no longer than tiles of `few`. A round
+// of one tile for each multiprocessor takes as long as L2 takes to deliver features and rows, which
+// two blocks share unless they are of experts.
 inline bool fewer_rounds(const GemmArgs& a, int64_t many, int64_t few, int64_t multiprocessors) {
+  constexpr int64_t kFeatures = 2 * kTile;
+  int64_t sharers = a.weights.begins == nullptr ? 2 : 1;
   auto time = [&](int64_t rows) {
-    int64_t tiles = (likely_rows(a) + rows - 1) / rows * ((a.n + 2 * kTile - 1) / (2 * kTile));
-    return (a.weights.count * tiles + multiprocessors - 1) / multiprocessors * rows;
+    int64_t tiles = (likely_rows(a) + rows - 1) / rows * ((a.n + kFeatures - 1) / kFeatures);
+    int64_t rounds = (a.weights.count * tiles + multiprocessors - 1) / multiprocessors;
+    return rounds * (kFeatures + rows / sharers);
   };
   return time(many) <= time(few);
 }
@@ -275,6 +279,9 @@ void launch_tensor_gemm(const GemmArgs& args, int64_t multiprocessors, const Lau
   if (many && dense) return run(TensorGemm<256, 2, Segments::kOne, 2>{args, segments});
   if (many) return run(TensorGemm<256, 2, Segments::kOne>{args, segments});
   if (!dense) return run_few.template operator()<Segments::kOfBlock, 1>();
+  if (segments > 1 && rows > 128 && fewer_rounds(args, 192, 128, multiprocessors)) {
+    return run(TensorGemm<192, 2, Segments::kOfBlock, 2>{args, segments});
+  }
   if (segments == 1 || rows > 128) return run_few.template operator()<Segments::kOfBlock, 2>();
   run_few.template operator()<Segments::kOfCluster, 1>();
 }
