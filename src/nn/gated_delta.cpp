@@ -14,26 +14,21 @@ const GatedDeltaConfig& checked(const GatedDeltaConfig& c) {
   return c;
 }
 
-Linear make_qkvz(Builder b, const GatedDeltaConfig& c) {
-  int64_t k = c.key_heads * c.key_dim, v = c.value_heads * c.value_dim;
-  if (c.fused_by_head && !b.has("in_proj_qkv.weight")) {
-    Shard shard = Shard::rows_of_runs(c.key_heads, c.key_heads, {k, k, v, v});
-    return Linear(b, {{"in_proj_qkvz", 2 * (k + v), shard}}, c.hidden, false);
-  }
-  return Linear(b,
-                {{"in_proj_qkv", 2 * k + v, Shard::rows(c.key_heads, {k, k, v})},
-                 {"in_proj_z", v, Shard::rows(c.key_heads)}},
-                c.hidden, false);
-}
-
-Linear make_beta_decay(Builder b, const GatedDeltaConfig& c) {
-  int64_t heads = c.value_heads;
-  if (c.fused_by_head) {
-    Shard shard = Shard::rows_of_runs(c.key_heads, c.key_heads, {heads, heads});
-    return Linear(b, {{"in_proj_ba", 2 * heads, shard}}, c.hidden, false);
-  }
+// Everything that is computed of x: q, k, v and z, then logits of beta and of decays.
+Linear make_input(Builder b, const GatedDeltaConfig& c) {
+  int64_t k = c.key_heads * c.key_dim, v = c.value_heads * c.value_dim, heads = c.value_heads;
   Shard shard = Shard::rows(c.key_heads);
-  return Linear(b, {{"in_proj_b", heads, shard}, {"in_proj_a", heads, shard}}, c.hidden, false);
+  MatrixPart qkv = {"in_proj_qkv", 2 * k + v, Shard::rows(c.key_heads, {k, k, v})},
+             z = {"in_proj_z", v, shard};
+  if (!c.fused_by_head) {
+    return Linear(b, {qkv, z, {"in_proj_b", heads, shard}, {"in_proj_a", heads, shard}}, c.hidden,
+                  false);
+  }
+  MatrixPart beta_decay = {"in_proj_ba", 2 * heads,
+                           Shard::rows_of_runs(c.key_heads, c.key_heads, {heads, heads})};
+  if (b.has("in_proj_qkv.weight")) return Linear(b, {qkv, z, beta_decay}, c.hidden, false);
+  Shard of_runs = Shard::rows_of_runs(c.key_heads, c.key_heads, {k, k, v, v});
+  return Linear(b, {{"in_proj_qkvz", 2 * (k + v), of_runs}, beta_decay}, c.hidden, false);
 }
 
 // The convolution's channels are q, k and v, in this order for every projection layout.
@@ -52,8 +47,7 @@ GatedDelta::GatedDelta(Builder b, const GatedDeltaConfig& c)
              .group = c.value_heads / c.key_heads,
              .scale = 1 / std::sqrt(static_cast<float>(c.key_dim))},
       tiled_values_(c.tiled_values && shape_.group > 1),
-      qkvz_(make_qkvz(b, c)),
-      beta_decay_(make_beta_decay(b, c)),
+      input_(make_input(b, c)),
       conv_(make_conv(b, c)),
       unit_(b, c.key_dim),
       log_rate_(b.values("A_log", {c.value_heads}, 0, Shard::rows(c.key_heads))),
@@ -69,15 +63,15 @@ GatedDelta::GatedDelta(Builder b, const GatedDeltaConfig& c)
 
 Tensor GatedDelta::operator()(Step& s, Tensor x) const {
   int64_t keys = shape_.key_width(), values = shape_.value_width();
-  // Products of the same x follow each other: some kernels prepare it once.
-  Tensor qkvz = qkvz_(s, x), logits = beta_decay_(s, x);  // [T, 2 keys + 2 values] and gates
-  Tensor qkv = conv_(s, qkvz.columns(0, 2 * keys + values));
+  Tensor in = input_(s, x);
+  Tensor qkv = conv_(s, in.columns(0, 2 * keys + values));
   Tensor qk = unit_(s, qkv.columns(0, 2 * keys));
+  Tensor logits = in.columns(2 * (keys + values), 2 * shape_.heads);
   DeltaGates gates = delta_gates(s, logits.columns(shape_.heads, shape_.heads),
                                  logits.columns(0, shape_.heads), log_rate_, decay_bias_, 0);
   Tensor out = delta_attention(s, qk.columns(0, keys), qk.columns(keys, keys),
                                qkv.columns(2 * keys, values), gates, state_, shape_);
-  Tensor gate = qkvz.columns(2 * keys + values, values);
+  Tensor gate = in.columns(2 * keys + values, values);
   out = gate_mul(s, GateFunction::kSilu, gate, output_norm_(s, out));
   if (tiled_values_) out = swap_heads(s, out, shape_.heads / shape_.group, shape_.group);
   return output_(s, out);

@@ -38,9 +38,8 @@ class GatedDelta {
  private:
   LinearAttentionShape shape_;
   bool tiled_values_;
-  Linear qkvz_;
-  Linear beta_decay_;  // logits of beta, then of the decays
-  ShortConv conv_;     // over q, k and v
+  Linear input_;
+  ShortConv conv_;  // over q, k and v
   UnitNorm unit_;
   Tensor log_rate_, decay_bias_;  // [heads]
   RmsNorm output_norm_;

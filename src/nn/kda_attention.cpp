@@ -7,17 +7,22 @@
 namespace banyan {
 namespace {
 
-Linear make_gates(Builder b, const KdaConfig& c) {
+// Everything that is computed of x: q, k and v, then logits of decays and gate or, of low rank, the
+// inputs of the products that make these, and logits of beta.
+Linear make_input(Builder b, const KdaConfig& c) {
   int64_t width = c.heads * c.head_dim;
+  Shard shard = Shard::rows(c.heads);
+  MatrixPart q = {"q_proj", width, shard}, k = {"k_proj", width, shard},
+             v = {"v_proj", width, shard}, beta = {"b_proj", c.heads, shard};
   if (c.low_rank_gates) {
-    return Linear(b, {{"f_a_proj", c.head_dim}, {"g_a_proj", c.head_dim}}, c.hidden, false);
+    return Linear(b, {q, k, v, {"f_a_proj", c.head_dim}, {"g_a_proj", c.head_dim}, beta}, c.hidden,
+                  false);
   }
   // An early Ling 3 release stores full-rank gates under the names of low-rank ones.
   bool old_names = b.has("f_a_proj.weight");
   std::string_view decay = old_names ? "f_a_proj" : "f_proj";
   std::string_view gate = old_names ? "g_a_proj" : "g_proj";
-  Shard shard = Shard::rows(c.heads);
-  return Linear(b, {{decay, width, shard}, {gate, width, shard}}, c.hidden, false);
+  return Linear(b, {q, k, v, {decay, width, shard}, {gate, width, shard}, beta}, c.hidden, false);
 }
 
 // transformers stores the output projection under the name it has in MLA layers.
@@ -34,13 +39,7 @@ KdaAttention::KdaAttention(Builder b, const KdaConfig& c)
              .value_dim = c.head_dim,
              .scale = 1 / std::sqrt(static_cast<float>(c.head_dim))},
       lower_bound_(c.lower_bound),
-      qkv_(b,
-           {{"q_proj", c.heads * c.head_dim, Shard::rows(c.heads)},
-            {"k_proj", c.heads * c.head_dim, Shard::rows(c.heads)},
-            {"v_proj", c.heads * c.head_dim, Shard::rows(c.heads)}},
-           c.hidden, false),
-      gates_(make_gates(b, c)),
-      beta_(b, {{"b_proj", c.heads, Shard::rows(c.heads)}}, c.hidden, false),
+      input_(make_input(b, c)),
       log_rate_(b.values("A_log", {c.heads}, 0, Shard::rows(c.heads))),
       decay_bias_(b.values("dt_bias", {c.heads * c.head_dim}, 0, Shard::rows(c.heads))),
       conv_(b,
@@ -64,13 +63,13 @@ KdaAttention::KdaAttention(Builder b, const KdaConfig& c)
 
 Tensor KdaAttention::operator()(Step& s, Tensor x) const {
   int64_t width = shape_.heads * shape_.key_dim;
-  // Products of the same x follow each other: some kernels prepare it once.
-  Tensor projected = qkv_(s, x), gates = gates_(s, x), beta = beta_(s, x);
-  Tensor qkv = conv_(s, projected);  // [T, 3 width]
+  Tensor in = input_(s, x);
+  Tensor qkv = conv_(s, in.columns(0, 3 * width));
   Tensor qk = unit_(s, qkv.columns(0, 2 * width));
 
-  int64_t half = gates.dim(1) / 2;
-  Tensor decay = gates.columns(0, half), gate = gates.columns(half, half);
+  int64_t half = (in.dim(1) - 3 * width - shape_.heads) / 2;
+  Tensor decay = in.columns(3 * width, half), gate = in.columns(3 * width + half, half);
+  Tensor beta = in.columns(in.dim(1) - shape_.heads, shape_.heads);
   if (decay_) {
     decay = (*decay_)(s, decay);
     gate = (*gate_)(s, gate);

@@ -36,10 +36,8 @@ class KdaAttention {
  private:
   LinearAttentionShape shape_;
   float lower_bound_;
-  Linear qkv_;
-  Linear gates_;  // full rank: logits of decays and gate; low rank: the inputs of ...
-  std::optional<Linear> decay_, gate_;  // ... the second projections
-  Linear beta_;
+  Linear input_;
+  std::optional<Linear> decay_, gate_;  // second projections, of low rank
   Tensor log_rate_, decay_bias_;
   ShortConv conv_;  // over q, k and v
   UnitNorm unit_;
