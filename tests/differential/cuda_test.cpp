@@ -7,12 +7,11 @@
 #include <tuple>
 
 #include "differential/gemm_case.h"
-#include "kernels/cuda/emulated/device.h"
-#include "kernels/cuda/emulated/emulated.h"
+#include "differential/launch_on_cuda.h"
+#include "kernels/cuda/rms_norm.h"
 #include "kernels/cuda/rowwise.h"
 #include "kernels/cuda/tensor_gemm.h"
 #include "kernels/cuda/wgmma_arithmetic.h"
-#include "ptx/interpreted.h"
 
 namespace banyan::test::cuda_test {
 namespace {
@@ -76,15 +75,6 @@ float bf16_product(const float* x, const float* w, int64_t k, int segments) {
     total = segments == 1 ? sum : total + sum;
   }
   return total;
-}
-
-template <class Kernel>
-void launch_on_cuda(const Kernel& kernel) {
-  if (&cuda_table() == &cuda::emulated::table()) {
-    cuda::emulated::Device::launch(nullptr, kernel);
-  } else {
-    ptx::launch_interpreted(kernel);
-  }
 }
 
 TEST(Cuda, TheKernelThatComputesRowsRoundsThem) {

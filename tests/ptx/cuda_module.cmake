@@ -8,8 +8,8 @@ set(BANYAN_PTX_TESTS
   *Recurrence.ReplaysIn* Add.* Attention.AScale* Attention.InfiniteScores Attention.NonFinite*
   Attention.SharpScores* BlockMaxima.* CombineExperts.* CopyRows.* CopyUnits.* Cuda.* DeltaGates.*
   Draw.OfOneCase* FollowDrafts.* GateMul.* Gemm.GatherReads* Gemm.GroupsNeed* Gemm.IntegerFormats*
-  Hadamard.* IndexScores.AgreeWithF64 IndexScores.OfA* LatentAttention.OfAFewRows* LayerNorm.*
-  LinearAttention.* LogitStats.* PageRead.* PageWrite.* PooledKeys.* RecurrenceKernels.*
+  Hadamard.* IndexScores.AgreeWithF64 IndexScores.OfA* JoinedLaunches.* LatentAttention.OfAFewRows*
+  LayerNorm.* LinearAttention.* LogitStats.* PageRead.* PageWrite.* PooledKeys.* RecurrenceKernels.*
   RecurrenceOfHeads.* ResolveTokens.* RmsNorm.* Rope* Route.* Scale.* ShortConv.* SiluMul.*
   SortExperts.* SparseAttention.EveryTable* StateSpaceGates.*)
 if(EXISTS ${nvcc} AND NOT BANYAN_SANITIZE)

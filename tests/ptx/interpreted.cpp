@@ -242,9 +242,13 @@ template <class Kernel>
 void launch_interpreted(const Kernel& kernel) {
   Device::launch(nullptr, kernel);
 }
-template void launch_interpreted(const cuda::RmsNorm&);
-template void launch_interpreted(const cuda::SiluMul&);
+template void launch_interpreted(const cuda::Add&);
+template void launch_interpreted(const cuda::AddRmsNorm&);
+template void launch_interpreted(const cuda::CopyRows&);
 template void launch_interpreted(const cuda::GateMul&);
+template void launch_interpreted(const cuda::RmsNorm&);
+template void launch_interpreted(const cuda::RoundRows&);
+template void launch_interpreted(const cuda::SiluMul&);
 
 const KernelTable& interpreted_table() {
   static const KernelTable kTable = cuda::kernel_table<Device>("interpreted cuda", kHostDevice);

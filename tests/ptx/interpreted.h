@@ -20,7 +20,7 @@ const Module* cuda_module();
 // Runs on cuda_module(), which must be there. A launch that is wrong throws Error.
 const KernelTable& interpreted_table();
 
-// Launches a kernel as no slot of the table does: RmsNorm, SiluMul or GateMul of kernels/cuda.
+// Launches a kernel as no slot of the table does; interpreted.cpp lists them.
 template <class Kernel>
 void launch_interpreted(const Kernel& kernel);
 

@@ -55,6 +55,13 @@ class LaunchList {
     copy_without_padding(bytes_.data() + at, kernel);
     launches_.push_back({issue, at, sizeof(Kernel)});
   }
+  // Launches this kernel in place of the last one.
+  template <class Kernel>
+  void replace_last(const Kernel& kernel, Issue issue) {
+    bytes_.resize(launches_.back().at);
+    launches_.pop_back();
+    add(kernel, issue);
+  }
   // The kernel of the last launch, if that is one of `issue`.
   template <class Kernel>
   Kernel* last(Issue issue) {

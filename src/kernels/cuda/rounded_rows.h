@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/fours.h"
+#include "kernels/cuda/memory_range.h"
 #include "kernels/cuda/weights.h"
 #include "kernels/gemm.h"
 
@@ -46,10 +47,8 @@ inline bool may_round(const GemmArgs& g, const float* y, int64_t rows, int64_t d
                       const float* from, int64_t from_stride) {
   bool is_x = g.x == y && g.x_rows == rows && g.k == dim && g.x_stride == stride;
   if (!is_x || g.segments != 1 || dim % kChunkColumns != 0) return false;
-  const auto* begin = static_cast<const std::byte*>(g.workspace);
-  const auto* read = reinterpret_cast<const std::byte*>(from);
-  return read >= begin + RoundedRows::bytes(rows, 1, dim) ||
-         read + static_cast<size_t>(rows * from_stride) * sizeof(float) <= begin;
+  MemoryRange workspace = {g.workspace, RoundedRows::bytes(rows, 1, dim)};
+  return workspace.apart(floats(from, rows * from_stride));
 }
 
 }  // namespace banyan::cuda

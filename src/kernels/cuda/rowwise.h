@@ -1,120 +1,15 @@
 // Kernels that process each row independently (the definitions are in kernels/portable/rowwise.cpp
-// and index.cpp).
+// and index.cpp); norms are in rms_norm.h.
 #pragma once
 
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/fours.h"
 #include "kernels/cuda/math.h"
+#include "kernels/cuda/memory_range.h"
 #include "kernels/cuda/rounded_rows.h"
 #include "kernels/kernel_table.h"
 
 namespace banyan::cuda {
-
-// A team of threads, which is a warp or a block, has a group of a row. Each of its threads takes
-// every Team-th four of columns and sums up the squares of the first, second, third and fourth.
-struct RmsNorm {
-  static constexpr int64_t kWarpColumns = 512;  // at most, for which a team is a warp
-
-  RmsNormArgs a;
-  RoundedRows rounded = {};  // y rounded, if there is a workspace
-
-  bool may_round(const GemmArgs& g) const {
-    return fours() && a.groups == 1 &&
-           cuda::may_round(g, a.y, a.rows, a.dim, a.y_row_stride, a.x, a.x_row_stride);
-  }
-  BANYAN_HOST_DEVICE bool fours() const {
-    return in_fours(a.dim, a.x_row_stride, a.weight_group_stride, a.y_row_stride, a.x, a.weight,
-                    a.y);
-  }
-  BANYAN_HOST_DEVICE int64_t items() const { return a.rows * a.groups; }
-  Shape shape() const {
-    return {.blocks = a.dim <= kWarpColumns ? blocks_for(items() * kWarp) : items()};
-  }
-
-  template <class Block>
-  BANYAN_DEVICE void operator()(Block& block) const {
-    if (fours()) {
-      a.dim <= kWarpColumns ? run<4, kWarp>(block) : run<4, Block::kThreads>(block);
-    } else {
-      a.dim <= kWarpColumns ? run<1, kWarp>(block) : run<1, Block::kThreads>(block);
-    }
-  }
-
-  template <int N, int Team, class Block>
-  BANYAN_DEVICE void run(Block& block) const {
-    constexpr int64_t kTeams = Block::kThreads / Team;
-    for (int64_t i = block.index() * kTeams; i < items(); i += block.count() * kTeams) {
-      auto squares = reduce_teams<Team>(
-          block,
-          [&](int thread) {
-            int64_t item = i + thread / Team;
-            return item < items() ? sum_squares<N, Team>(item, thread % Team) : 0;
-          },
-          Plus());
-      block.each([&](int thread) {
-        int64_t item = i + thread / Team;
-        if (item < items()) normalise<N, Team>(item, thread % Team, squares[thread]);
-      });
-    }
-  }
-
-  template <int N, int Team>
-  BANYAN_DEVICE float sum_squares(int64_t item, int thread) const {
-    constexpr int kFours = fours_at_once(Team);
-    Group group(a, item);
-    Four sums = {};
-    for (int64_t first = 4 * thread; first < a.dim; first += 4 * Team * kFours) {
-      Four x[kFours];
-      BANYAN_UNROLL
-      for (int u = 0; u < kFours; ++u) x[u] = load_four<N>(group.x, first + 4 * Team * u, a.dim);
-      BANYAN_UNROLL
-      for (int u = 0; u < kFours; ++u) {
-        BANYAN_UNROLL
-        for (int i = 0; i < 4; ++i) sums.at[i] += x[u].at[i] * x[u].at[i];
-      }
-    }
-    return (sums.at[0] + sums.at[1]) + (sums.at[2] + sums.at[3]);
-  }
-
-  template <int N, int Team>
-  BANYAN_DEVICE void normalise(int64_t item, int thread, float squares) const {
-    constexpr int kFours = fours_at_once(Team);
-    Group group(a, item);
-    float factor = 1.0f / root(squares / a.dim + a.eps);
-    for (int64_t first = 4 * thread; first < a.dim; first += 4 * Team * kFours) {
-      Four x[kFours], weight[kFours];
-      BANYAN_UNROLL
-      for (int u = 0; u < kFours; ++u) {
-        int64_t c = first + 4 * Team * u;
-        x[u] = load_four<N>(group.x, c, a.dim);
-        weight[u] = load_four<N>(group.weight, c, a.dim);
-      }
-      BANYAN_UNROLL
-      for (int u = 0; u < kFours; ++u) {
-        BANYAN_UNROLL
-        for (int i = 0; i < 4; ++i) x[u].at[i] = x[u].at[i] * factor * weight[u].at[i];
-        int64_t c = first + 4 * Team * u;
-        store_four<N>(group.y, c, a.dim, x[u]);
-        if (rounded.workspace != nullptr && c < a.dim) rounded.store(item, c, x[u]);
-      }
-    }
-  }
-
- private:
-  // As many as a thread loads before it waits for them.
-  static constexpr int fours_at_once(int team) { return team == kWarp ? 4 : 8; }
-
-  struct Group {
-    BANYAN_DEVICE Group(const RmsNormArgs& a, int64_t item) {
-      int64_t row = quotient(item, a.groups), group = item - row * a.groups;
-      x = a.x + row * a.x_row_stride + group * a.dim;
-      weight = a.weight + group * a.weight_group_stride;
-      y = a.y + row * a.y_row_stride + group * a.dim;
-    }
-    const float *x, *weight;
-    float* y;
-  };
-};
 
 struct LayerNorm {
   LayerNormArgs a;
@@ -327,7 +222,18 @@ struct GateMul {
 
 struct Add {
   AddArgs a;
-  BANYAN_HOST_DEVICE bool fours() const { return in_fours(a.count, a.a, a.b, a.y); }
+  float* copy = nullptr;  // the sum again, or null
+
+  // Whether the copy is of the sum, and where no other thread reads or writes.
+  bool may_copy(const CopyRowsArgs& c) const {
+    bool whole = c.index == nullptr && c.x_row_stride == c.dim && c.y_row_stride == c.dim;
+    if (copy != nullptr || !whole || c.x != a.y || c.rows * c.dim != a.count) return false;
+    auto may_write = [&](const float* x) {
+      return c.y == x || floats(c.y, a.count).apart(floats(x, a.count));
+    };
+    return may_write(a.a) && may_write(a.b) && may_write(a.y);
+  }
+  BANYAN_HOST_DEVICE bool fours() const { return in_fours(a.count, a.a, a.b, a.y, copy); }
   Shape shape() const { return column_shape(1, a.count, fours()); }
 
   template <class Block>
@@ -337,6 +243,7 @@ struct Add {
       BANYAN_UNROLL
       for (int i = 0; i < N; ++i) y.at[i] += more.at[i];
       store(a.y + at, y);
+      if (copy != nullptr) store(copy + at, y);
     });
   }
 };

@@ -20,6 +20,7 @@
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/pooled.h"
 #include "kernels/cuda/recurrent.h"
+#include "kernels/cuda/rms_norm.h"
 #include "kernels/cuda/rowwise.h"
 #include "kernels/cuda/sparse.h"
 #include "kernels/cuda/tensor_attention.h"

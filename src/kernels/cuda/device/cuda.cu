@@ -24,58 +24,35 @@ __global__ __launch_bounds__(kBlockThreads) void run(const __grid_constant__ Ker
 struct Device {
   template <class Kernel>
   static void launch(void* queue, const Kernel& kernel) {
-    static constexpr char kName = 0;  // whose address is the kernel's own
-    Queue& to = queue_of(queue);
-    if constexpr (std::is_same_v<Kernel, RoundRows>) {
-      to.add_rounding(operand_of(&kName, kernel.a), kernel, issue_any<Kernel>,
-                      [&](LaunchList& launches) {
-                        return round_in_last<RmsNorm, SiluMul, GateMul>(launches, kernel.a);
-                      });
-    } else if constexpr (std::is_same_v<Kernel, QuantiseRows>) {
-      to.add_rounding(operand_of(&kName, kernel.a), kernel, issue_any<Kernel>,
-                      [](LaunchList&) { return false; });
-    } else {
-      to.add(kernel, issue_any<Kernel>);
-    }
+    queue_of(queue).collected().add(kernel);
   }
   static void multiply_tiles(const GemmArgs& args) {
-    queue_of(args.launch.queue).add_product(args, [](void*, const void* what) {
+    queue_of(args.launch.queue).collected().add_product(args, [](void*, const void* what) {
       device::multiply_tiles(*static_cast<const GemmArgs*>(what));
     });
   }
   template <Format F>
   static void multiply_fragments(const GemmArgs& args) {
-    queue_of(args.launch.queue).add_product(args, [](void*, const void* what) {
+    queue_of(args.launch.queue).collected().add_product(args, [](void*, const void* what) {
       device::multiply_fragments<F>(*static_cast<const GemmArgs*>(what));
     });
   }
   static void attend_tiles(const AttentionArgs& args) {
-    queue_of(args.launch.queue).add(args, [](void* to, const void* what) {
+    queue_of(args.launch.queue).collected().add_other(args, [](void* to, const void* what) {
       device::attend_tiles(*static_cast<const AttentionArgs*>(what),
-                           [to](const MergeParts& merge) { issue(queue_of(to), merge); });
+                           [to](const MergeParts& merge) { issue_on(queue_of(to), merge); });
     });
   }
   static std::byte* scratch(void* queue, size_t /*bytes*/) { return queue_of(queue).scratch(); }
 
+  template <class Kernel>
+  static void issue(void* to, const void* what) {
+    issue_on(queue_of(to), *static_cast<const Kernel*>(what));
+  }
+
  private:
   template <class Kernel>
-  static void issue_any(void* to, const void* what) {
-    issue(queue_of(to), *static_cast<const Kernel*>(what));
-  }
-
-  // Lets the last kernel round what it writes for a product, if it is one of these and may.
-  template <class... Kernels>
-  static bool round_in_last(LaunchList& launches, const GemmArgs& product) {
-    auto round = [&]<class Kernel>(Kernel* last) {
-      if (last == nullptr || !last->may_round(product)) return false;
-      last->rounded = rounded_rows(product);
-      return true;
-    };
-    return (round(launches.last<Kernels>(issue_any<Kernels>)) || ...);
-  }
-
-  template <class Kernel>
-  static void issue(Queue& queue, const Kernel& kernel) {
+  static void issue_on(Queue& queue, const Kernel& kernel) {
     Shape shape = kernel.shape();
     auto* function = run<Kernel>;
     static thread_local Residence known;

@@ -1,5 +1,5 @@
 // A queue of a card: the stream that its kernels and copies run on, launches that it has collected
-// (kernels/cuda/launches.h), and memory that blocks of threads use while they run.
+// (kernels/cuda/launch_collector.h), and memory that blocks of threads use while they run.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "kernels/cuda/attention_items.h"
+#include "kernels/cuda/launch_collector.h"
 #include "kernels/cuda/launches.h"
 #include "kernels/cuda/logit_statistics.h"
-#include "kernels/cuda/tensor_gemm.h"
 #include "kernels/cuda/upload_ring.h"
 
 namespace banyan::cuda::device {
@@ -60,6 +60,8 @@ class Graph {
   cudaGraphExec_t executable_;
 };
 
+struct Device;  // launches a kernel (cuda.cu)
+
 class Queue {
  public:
   Queue() {
@@ -88,36 +90,21 @@ class Queue {
     wait();
   }
 
-  // The next launch. Whatever it does, x of the last product may have changed.
-  template <class Kernel>
-  void add(const Kernel& kernel, LaunchList::Issue issue) {
-    operand_ = {};
-    launches_.add(kernel, issue);
-  }
-  // A kernel that writes the operand of a product, unless it is there already, or the last kernel
-  // can write it: last_writes(launches) lets it.
-  template <class Kernel, class LastWrites>
-  void add_rounding(const Operand& operand, const Kernel& kernel, LaunchList::Issue issue,
-                    const LastWrites& last_writes) {
-    if (operand == operand_) return;
-    if (!last_writes(launches_)) launches_.add(kernel, issue);
-    operand_ = operand;
-  }
-  // A product, which leaves its operand as it is.
-  void add_product(const GemmArgs& args, LaunchList::Issue issue) { launches_.add(args, issue); }
+  // Where launches go.
+  LaunchCollector<Device>& collected() { return collected_; }
 
   // Puts collected launches on the stream: before anything else goes there.
   void flush() {
-    operand_ = {};
-    if (!makes_graphs_ || launches_.size() < kGraphMin) {
-      launches_.issue_all(this);
+    const LaunchList& launches = collected_.launches();
+    if (!makes_graphs_ || launches.size() < kGraphMin) {
+      launches.issue_all(this);
     } else {
-      ListKey key = launches_.key();
+      ListKey key = launches.key();
       auto [seen, graph] = graphs_.find(key);
       if (graph == nullptr && seen) graph = record(key);
-      graph != nullptr ? graph->launch(stream_) : launches_.issue_all(this);
+      graph != nullptr ? graph->launch(stream_) : launches.issue_all(this);
     }
-    launches_.clear();
+    collected_.clear();
   }
 
   // Copies through pinned memory, so that `from` may be changed as soon as this returns and the
@@ -195,14 +182,14 @@ class Queue {
     return event;
   }
   Graph* record(const ListKey& key) {
-    std::unique_ptr<Graph> graph = Graph::record(stream_, [this] { launches_.issue_all(this); });
+    std::unique_ptr<Graph> graph =
+        Graph::record(stream_, [this] { collected_.launches().issue_all(this); });
     makes_graphs_ = graph != nullptr;
     return makes_graphs_ ? &graphs_.insert(key, std::move(graph)) : nullptr;
   }
 
   cudaStream_t stream_ = nullptr;
-  LaunchList launches_;
-  Operand operand_;  // in the workspace of the last product
+  LaunchCollector<Device> collected_;
   GraphCache<Graph> graphs_;
   bool makes_graphs_ = wants_graphs();
   std::deque<cudaEvent_t> marks_;  // that are not known to be reached

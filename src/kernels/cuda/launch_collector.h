@@ -1,0 +1,100 @@
+// Launches as a queue collects them until it puts them on a stream: fewer than the slots of the
+// kernel table ask for. A launch takes its time however little it does, so where one kernel can do
+// the work of two that follow each other, to the same bits, it takes their place:
+//
+// - a kernel that computes rows also rounds them for the product after it;
+// - a sum also writes the copy of it, which a layer's output is, and its norm.
+//
+// Issuer::issue<Kernel>(queue, kernel) launches a kernel.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/cuda/copies.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/launches.h"
+#include "kernels/cuda/rms_norm.h"
+#include "kernels/cuda/rowwise.h"
+#include "kernels/cuda/tensor_gemm.h"
+
+namespace banyan::cuda {
+
+template <class Issuer>
+class LaunchCollector {
+ public:
+  // Whatever the kernel does, x of the last product may have changed. A kernel that rounds x leaves
+  // it as it is, and does not run again for the next product of the same x.
+  template <class Kernel>
+  void add(const Kernel& kernel) {
+    if constexpr (std::is_same_v<Kernel, RoundRows> || std::is_same_v<Kernel, QuantiseRows>) {
+      static constexpr char kName = 0;  // whose address is the kernel's own
+      Operand operand = operand_of(&kName, kernel.a);
+      if (operand == operand_) return;
+      if (!joins(kernel)) launches_.add(kernel, issue_of<Kernel>());
+      operand_ = operand;
+    } else {
+      operand_ = {};
+      if (!joins(kernel)) launches_.add(kernel, issue_of<Kernel>());
+    }
+  }
+  // A product, which leaves its operand as it is.
+  void add_product(const GemmArgs& args, LaunchList::Issue issue) { launches_.add(args, issue); }
+  // What no other launch joins.
+  template <class Args>
+  void add_other(const Args& args, LaunchList::Issue issue) {
+    operand_ = {};
+    launches_.add(args, issue);
+  }
+
+  const LaunchList& launches() const { return launches_; }
+  void clear() {
+    operand_ = {};
+    launches_.clear();
+  }
+
+ private:
+  template <class Kernel>
+  static constexpr LaunchList::Issue issue_of() {
+    return Issuer::template issue<Kernel>;
+  }
+  template <class Kernel>
+  Kernel* last() {
+    return launches_.template last<Kernel>(issue_of<Kernel>());
+  }
+
+  // Lets the last launch do what the kernel would, if it may.
+  template <class Kernel>
+  bool joins(const Kernel&) {
+    return false;
+  }
+  bool joins(const RoundRows& rounding) {
+    return round_in<AddRmsNorm, RmsNorm, SiluMul, GateMul>(rounding.a);
+  }
+  bool joins(const CopyRows& copy) {
+    Add* sum = last<Add>();
+    if (sum == nullptr || !sum->may_copy(copy.a)) return false;
+    sum->copy = copy.a.y;
+    return true;
+  }
+  bool joins(const RmsNorm& norm) {
+    const Add* sum = last<Add>();
+    if (sum == nullptr || !AddRmsNorm::may_join(*sum, norm)) return false;
+    launches_.replace_last(AddRmsNorm{*sum, norm}, issue_of<AddRmsNorm>());
+    return true;
+  }
+
+  template <class... Kernels>
+  bool round_in(const GemmArgs& product) {
+    auto round = [&]<class Kernel>(Kernel* last) {
+      if (last == nullptr || !last->may_round(product)) return false;
+      last->rounded = rounded_rows(product);
+      return true;
+    };
+    return (round(last<Kernels>()) || ...);
+  }
+
+  LaunchList launches_;
+  Operand operand_;  // in the workspace of the last product
+};
+
+}  // namespace banyan::cuda

@@ -1,0 +1,209 @@
+// Launches that a queue joins compute the bits of those that it was asked for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "differential/launch_on_cuda.h"
+#include "kernels/cuda/launch_collector.h"
+
+namespace banyan::test::joined_launches_test {
+namespace {
+
+using namespace cuda;  // NOLINT
+
+struct Issuer {
+  template <class Kernel>
+  static void issue(void* /*queue*/, const void* kernel) {
+    launch_on_cuda(*static_cast<const Kernel*>(kernel));
+  }
+};
+using Collector = LaunchCollector<Issuer>;
+
+// A residual stream at the end of a layer: a sum, its copy, the norm of that and the norm rounded
+// for a product.
+struct Stream {
+  Stream(int64_t rows, int64_t dim, uint64_t seed) : rows(rows), dim(dim) {
+    Random random(seed);
+    a = random.normals(rows * dim);
+    b = random.normals(rows * dim);
+    weight = random.normals(dim);
+    sum.assign(a.size(), NAN);
+    copy.assign(a.size(), NAN);
+    y.assign(a.size(), NAN);
+    workspace.assign(RoundedRows::bytes(rows, 1, dim) / sizeof(float) + 16, NAN);
+  }
+
+  Add add_kernel() const {
+    return {{.a = a.data(), .b = b.data(), .y = at(sum), .count = rows * dim}};
+  }
+  CopyRows copy_kernel() const {
+    return {{.x = sum.data(),
+             .x_row_stride = dim,
+             .y = at(copy),
+             .y_row_stride = dim,
+             .rows = rows,
+             .dim = dim}};
+  }
+  RmsNorm norm_kernel(const std::vector<float>& x) const {
+    return {{.x = x.data(),
+             .x_row_stride = dim,
+             .weight = weight.data(),
+             .y = at(y),
+             .y_row_stride = dim,
+             .rows = rows,
+             .groups = 1,
+             .dim = dim,
+             .eps = 1e-6f}};
+  }
+  RoundRows rounding_kernel() const {
+    GemmArgs product = {.x = y.data(), .x_stride = dim, .x_rows = rows, .k = dim};
+    auto address = reinterpret_cast<uintptr_t>(workspace.data());
+    product.workspace = at(workspace) + (64 - address % 64) % 64 / sizeof(float);
+    return {product};
+  }
+  bool operator==(const Stream& other) const {
+    return same_bits(sum, other.sum) && same_bits(copy, other.copy) && same_bits(y, other.y) &&
+           rounded() == other.rounded();
+  }
+
+  int64_t rows, dim;
+  std::vector<float> a, b, weight, sum, copy, y, workspace;
+
+ private:
+  static float* at(const std::vector<float>& x) { return const_cast<float*>(x.data()); }
+  std::vector<std::byte> rounded() const {
+    const auto* data = static_cast<const std::byte*>(rounding_kernel().a.workspace);
+    return {data, data + RoundedRows::bytes(rows, 1, dim)};
+  }
+};
+
+// One row and several; a team of a warp and of a block; more than a thread loads at once.
+TEST(JoinedLaunches, ASumItsCopyItsNormAndTheRoundedNormAreOne) {
+  for (int64_t dim : {128, 512, 640, 5120}) {
+    for (int64_t rows : {1, 7}) {
+      Stream apart(rows, dim, 3), joined(rows, dim, 3);
+      launch_on_cuda(apart.add_kernel());
+      launch_on_cuda(apart.copy_kernel());
+      launch_on_cuda(apart.norm_kernel(apart.copy));
+      launch_on_cuda(apart.rounding_kernel());
+      Collector collector;
+      collector.add(joined.add_kernel());
+      collector.add(joined.copy_kernel());
+      collector.add(joined.norm_kernel(joined.copy));
+      collector.add(joined.rounding_kernel());
+      EXPECT_EQ(collector.launches().size(), 1u);
+      collector.launches().issue_all(nullptr);
+      EXPECT_TRUE(joined == apart) << rows << " rows of " << dim;
+    }
+  }
+}
+
+TEST(JoinedLaunches, ASumIsNormedWithoutACopyAndCopiedWithoutANorm) {
+  Stream apart(5, 640, 4), joined(5, 640, 4);
+  launch_on_cuda(apart.add_kernel());
+  launch_on_cuda(apart.norm_kernel(apart.sum));
+  launch_on_cuda(apart.copy_kernel());
+  Collector collector;
+  collector.add(joined.add_kernel());
+  collector.add(joined.norm_kernel(joined.sum));
+  EXPECT_EQ(collector.launches().size(), 1u);
+  collector.launches().issue_all(nullptr);
+  collector.clear();
+  std::ranges::fill(joined.sum, NAN);
+  collector.add(joined.add_kernel());
+  collector.add(joined.copy_kernel());
+  EXPECT_EQ(collector.launches().size(), 1u);
+  collector.launches().issue_all(nullptr);
+  EXPECT_TRUE(joined == apart);
+}
+
+// What a layer leaves in place of its input.
+TEST(JoinedLaunches, TheCopyMayReplaceASummand) {
+  Stream joined(3, 128, 5), apart(3, 128, 5);
+  launch_on_cuda(apart.add_kernel());
+  launch_on_cuda(apart.norm_kernel(apart.sum));
+  CopyRows copy = joined.copy_kernel();
+  copy.a.y = joined.a.data();
+  Collector collector;
+  collector.add(joined.add_kernel());
+  collector.add(copy);
+  collector.add(joined.norm_kernel(joined.a));
+  EXPECT_EQ(collector.launches().size(), 1u);
+  collector.launches().issue_all(nullptr);
+  EXPECT_TRUE(same_bits(joined.a, apart.sum));
+  EXPECT_TRUE(joined == apart);
+}
+
+// How many launches a sum and the norm are.
+size_t launches(const Add& sum, const RmsNorm& norm) {
+  Collector collector;
+  collector.add(sum);
+  collector.add(norm);
+  return collector.launches().size();
+}
+
+TEST(JoinedLaunches, OtherNormsAreNotJoined) {
+  Stream s(4, 128, 6), odd(3, 7, 7);
+  Add sum = s.add_kernel();
+  RmsNorm norm = s.norm_kernel(s.sum);
+  ASSERT_EQ(launches(sum, norm), 1u);
+  EXPECT_EQ(launches(odd.add_kernel(), odd.norm_kernel(odd.sum)), 2u) << "not in fours";
+  EXPECT_EQ(launches(sum, s.norm_kernel(s.b)), 2u) << "of something else";
+  auto changed = [&](auto change) {
+    RmsNorm other = norm;
+    change(other.a);
+    return launches(sum, other);
+  };
+  EXPECT_EQ(changed([](RmsNormArgs& a) { a.rows = 3; }), 2u) << "of some rows";
+  EXPECT_EQ(changed([](RmsNormArgs& a) { a.groups = 2, a.dim = 64; }), 2u) << "of groups";
+  EXPECT_EQ(changed([](RmsNormArgs& a) { a.x_row_stride = 256; }), 2u) << "of every other row";
+  EXPECT_EQ(changed([](RmsNormArgs& a) { a.rows = 2, a.dim = 256; }), 2u) << "of longer rows";
+  EXPECT_EQ(changed([](RmsNormArgs& a) { ++a.weight; }), 2u) << "weights not in fours";
+  EXPECT_EQ(changed([&](RmsNormArgs& a) { a.y = s.b.data() + 128; }), 2u) << "over a summand";
+  EXPECT_EQ(changed([&](RmsNormArgs& a) { a.y = s.sum.data(); }), 2u) << "over the sum";
+  Collector between;
+  between.add(sum);
+  between.add(s.norm_kernel(s.a));
+  between.add(norm);
+  EXPECT_EQ(between.launches().size(), 3u);
+}
+
+TEST(JoinedLaunches, OtherCopiesAreNotJoined) {
+  Stream s(4, 128, 8);
+  auto changed = [&](auto change) {
+    CopyRows copy = s.copy_kernel();
+    change(copy.a);
+    Collector collector;
+    collector.add(s.add_kernel());
+    collector.add(copy);
+    return collector.launches().size();
+  };
+  const std::vector<int32_t> index = {3, 2, 1, 0};
+  EXPECT_EQ(changed([](CopyRowsArgs&) {}), 1u);
+  EXPECT_EQ(changed([&](CopyRowsArgs& a) { a.index = index.data(); }), 2u);
+  EXPECT_EQ(changed([&](CopyRowsArgs& a) { a.x = s.a.data(); }), 2u);
+  EXPECT_EQ(changed([](CopyRowsArgs& a) { a.rows = 3; }), 2u);
+  EXPECT_EQ(changed([](CopyRowsArgs& a) { a.y_row_stride = 200; }), 2u);
+  EXPECT_EQ(changed([&](CopyRowsArgs& a) { a.y = s.a.data() + 4; }), 2u) << "over a summand";
+  Collector twice;
+  twice.add(s.add_kernel());
+  twice.add(s.copy_kernel());
+  twice.add(s.copy_kernel());
+  EXPECT_EQ(twice.launches().size(), 2u);
+}
+
+// The rounded norm lies where another block may still read a summand.
+TEST(JoinedLaunches, RoundingOverASummandIsALaunch) {
+  Stream s(4, 128, 9);
+  RoundRows rounding = s.rounding_kernel();
+  rounding.a.workspace = s.a.data();
+  Collector collector;
+  collector.add(s.add_kernel());
+  collector.add(s.norm_kernel(s.sum));
+  collector.add(rounding);
+  EXPECT_EQ(collector.launches().size(), 2u);
+}
+
+}  // namespace
+}  // namespace banyan::test::joined_launches_test
