@@ -21,6 +21,7 @@
 
 #include "banyan/token.h"
 #include "kernels/gemm.h"
+#include "kernels/moe.h"
 #include "kernels/sparse.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
@@ -147,60 +148,6 @@ struct LogitStatsArgs {
   float* log_sum_exp = nullptr;  // [rows]
 };
 
-// ---- Mixtures of experts ---------------------------------------------------------------------
-
-inline constexpr int64_t kExpertsMax = 4096;
-
-enum class RouterScore : uint8_t { kSoftmax, kSigmoid };  // softmax over all experts
-enum class GroupScore : uint8_t { kMax, kTopTwoSum };     // over the group's choice scores
-
-// Routes each row to experts with weights. A row's scores are the softmax or sigmoid of its logits;
-// its choice scores add `bias`. Of `groups` equal runs of experts the best top_groups are kept, and
-// among their experts the top_k by choice score are chosen, best first. Ties go to the lowest
-// index; a NaN choice score counts as -infinity. Weights are the scores without bias, divided by
-// their sum if `normalise`, times `scale`.
-struct RouteArgs {
-  Launch launch = {};
-  const float* logits = nullptr;  // [rows, experts]
-  int64_t logits_row_stride = 0;
-  const float* bias = nullptr;               // [experts] or null
-  int32_t* ids = nullptr;                    // [rows, top_k]
-  float* weights = nullptr;                  // [rows, top_k]
-  int64_t rows = 0, experts = 0, top_k = 0;  // experts <= kExpertsMax
-  int64_t groups = 1, top_groups = 1;        // top_k experts fit into top_groups groups
-  RouterScore score = RouterScore::kSoftmax;
-  GroupScore group_score = GroupScore::kTopTwoSum;
-  bool normalise = false;
-  float scale = 1;
-};
-
-// y[r] = sum over j, ascending, of weights[r, j] * e(r, j), plus shared[r] if not null. e(r, j) is
-// row places[r, j] of expert_rows, or x[r] if that is negative.
-struct CombineExpertsArgs {
-  Launch launch = {};
-  const float* x = nullptr;  // [rows, dim]
-  int64_t x_row_stride = 0;
-  const float* expert_rows = nullptr;  // [any, dim] dense
-  const int32_t* places = nullptr;     // [rows, top_k]
-  const float* weights = nullptr;      // [rows, top_k]
-  const float* shared = nullptr;       // [rows, dim] dense, or null
-  float* y = nullptr;                  // [rows, dim] dense
-  int64_t rows = 0, dim = 0, top_k = 0;
-};
-
-// Sorts the choices of all rows by expert. A choice of one of the first `experts` is an assignment;
-// assignments are sorted by expert, and keep their order within an expert. Higher ids compute
-// nothing.
-struct SortExpertsArgs {
-  Launch launch = {};
-  const int32_t* ids = nullptr;  // [rows, top_k]
-  int64_t rows = 0, top_k = 0, experts = 0;
-  int32_t* begins = nullptr;   // [experts + 1] first assignment of each expert
-  int32_t* places = nullptr;   // [rows, top_k] index of the assignment, -1: none
-  int32_t* sources = nullptr;  // [begins[experts]] the row; room for rows * top_k
-  int64_t* counts = nullptr;   // incremented per choice of each id; or null
-};
-
 // ---- Copies ----------------------------------------------------------------------------------
 
 // y[i] = x[index[i]], or x[i] without an index. x and y do not overlap.
@@ -261,7 +208,40 @@ struct PageWriteArgs {
   const int32_t* page_table = nullptr;
 };
 
-// The inverse: gathers row i of each span as f32.
+// Brings the heads of queries, keys and values from a product to where grouped-query attention
+// reads them. Each head of q and k is normed as by RmsNormArgs, if it has a weight, and then
+// rotated as by RopeArgs, if there are pairs; or rotated and then normed. Each head of v is normed,
+// if it has a weight. Something of this happens to q, or q is null. In the end q is in q_out, and
+// the rows of the spans are in the pools as by PageWriteArgs, all to the bits of these kernels one
+// after another.
+struct PlaceHeadsArgs {
+  Launch launch = {};
+  const float* q = nullptr;  // [rows, q_heads, head_dim], heads dense inside a row; null: none
+  const float* k = nullptr;  // [rows, kv_heads, head_dim]; null: neither keys nor values
+  const float* v = nullptr;  // [rows, kv_heads, head_dim]; may be k
+  int64_t q_row_stride = 0, k_row_stride = 0, v_row_stride = 0;
+  int64_t rows = 0, q_heads = 0, kv_heads = 0, head_dim = 0;
+  const float* q_weight = nullptr;  // [head_dim] or null: no norm
+  const float* k_weight = nullptr;
+  const float* v_weight = nullptr;
+  const float* cos = nullptr;  // [rows, pairs]
+  const float* sin = nullptr;
+  int64_t pairs = 0;
+  float eps = 0;
+  RopeLayout layout = RopeLayout::kHalves;
+  bool norm_after_rope = false;
+  float* q_out = nullptr;    // [rows, q_heads, head_dim] dense
+  float* kv_room = nullptr;  // [rows, kv_heads, head_dim], for kernels that need it
+  void* k_pool = nullptr;
+  void* v_pool = nullptr;
+  DType pool_dtype = DType::kF32;
+  int64_t page_size = 0;
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  const int32_t* page_table = nullptr;
+};
+
+// The inverse of PageWriteArgs: gathers row i of each span as f32.
 struct PageReadArgs {
   Launch launch = {};
   const void* pool = nullptr;
@@ -656,6 +636,7 @@ struct KernelTable {
   void (*copy_rows)(const CopyRowsArgs&) = nullptr;
   void (*copy_units)(const CopyUnitsArgs&) = nullptr;
   void (*page_write)(const PageWriteArgs&) = nullptr;
+  void (*place_heads)(const PlaceHeadsArgs&) = nullptr;
   void (*page_read)(const PageReadArgs&) = nullptr;
   void (*key_sums)(const KeySumsArgs&) = nullptr;
   void (*block_scores)(const BlockScoresArgs&) = nullptr;

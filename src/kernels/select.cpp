@@ -114,6 +114,7 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .copy_rows = [](const CopyRowsArgs&) {},
           .copy_units = [](const CopyUnitsArgs&) {},
           .page_write = [](const PageWriteArgs&) {},
+          .place_heads = [](const PlaceHeadsArgs&) {},
           .page_read = [](const PageReadArgs&) {},
           .key_sums = [](const KeySumsArgs&) {},
           .block_scores = [](const BlockScoresArgs&) {},

@@ -117,29 +117,48 @@ static constexpr S code_of(float x) {
   }
 }
 
+// x's magnitude, or infinity if it is no number: the largest of some columns has their scale.
+static constexpr float magnitude_for_scale(float x) {
+  float magnitude = std::fabs(x);
+  bool finite = magnitude <= std::numeric_limits<float>::max();  // false for NaN
+  return finite ? magnitude : std::numeric_limits<float>::infinity();
+}
+
+// The codes of some columns, and their scale, from the largest magnitude_for_scale among them.
+template <class S>
+class ColumnCodes {
+ public:
+  explicit constexpr ColumnCodes(float largest) {
+    constexpr float kLargest = 0x1p127f;  // what the largest code times the scale may be
+    bool finite = largest <= std::numeric_limits<float>::max();
+    if (finite && largest > kLargest) largest = kLargest;
+    scale_ = scale_for<S>(largest);
+    bool none = !(scale_ > 0);
+    limit_ = none ? 0 : largest;
+    inverse_ = none ? 0 : std::is_same_v<S, int8_t> ? 127 / largest : 1 / scale_;
+  }
+  constexpr float scale() const { return scale_; }
+  constexpr S operator()(float x) const {
+    float magnitude = std::fabs(x);
+    magnitude = magnitude <= limit_ ? magnitude : limit_;  // the limit for NaN
+    return code_of<S>(std::copysign(magnitude, x) * inverse_);
+  }
+
+ private:
+  float scale_ = 0, limit_ = 0, inverse_ = 0;
+};
+
 // Codes and the scale of columns [begin, end).
 template <class S>
 static constexpr float quantise_columns(const float* x, int64_t begin, int64_t end, S* codes) {
-  constexpr float kLargest = 0x1p127f;  // what the largest code times the scale may be
   float largest = 0;
-  bool finite = true;
   for (int64_t c = begin; c < end; ++c) {
-    float magnitude = std::fabs(x[c]);
-    finite &= magnitude <= std::numeric_limits<float>::max();  // false for NaN
+    float magnitude = magnitude_for_scale(x[c]);
     largest = magnitude > largest ? magnitude : largest;
   }
-  if (!finite) largest = std::numeric_limits<float>::infinity();
-  if (finite && largest > kLargest) largest = kLargest;
-  float scale = scale_for<S>(largest);
-  bool none = !(scale > 0);
-  float limit = none ? 0 : largest;
-  float inverse = none ? 0 : std::is_same_v<S, int8_t> ? 127 / largest : 1 / scale;
-  for (int64_t c = begin; c < end; ++c) {
-    float magnitude = std::fabs(x[c]);
-    magnitude = magnitude <= limit ? magnitude : limit;  // the limit for NaN
-    codes[c] = code_of<S>(std::copysign(magnitude, x[c]) * inverse);
-  }
-  return scale;
+  ColumnCodes<S> code(largest);
+  for (int64_t c = begin; c < end; ++c) codes[c] = code(x[c]);
+  return code.scale();
 }
 
 // Stores a row of x.

@@ -29,6 +29,7 @@ class RmsNorm {
       : weight_(weight_of(b, {"", dim}, weight)), eps_(eps) {}
 
   Tensor operator()(Step& s, Tensor x) const { return rms_norm(s, x, weight_, eps_); }
+  const Tensor& weight() const { return weight_; }
 
  private:
   static Tensor weight_of(const Builder& b, const MatrixPart& part, NormWeight weight) {

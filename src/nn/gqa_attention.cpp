@@ -15,7 +15,8 @@ const GqaConfig& checked(const GqaConfig& c) {
         "{} heads of queries, {} of keys, of {}", c.q_heads, c.kv_heads, c.head_dim);
   CHECK(c.window_tokens == 0 || c.chunk_tokens == 0, "a window of {} and chunks of {}",
         c.window_tokens, c.chunk_tokens);
-  CHECK(!c.head_norms || !c.row_norms, "norms of heads and of rows");
+  CHECK(!c.row_norms || (!c.head_norms && !c.norm_after_rope),
+        "norms of rows beside those of heads, or after rotation");
   CHECK(c.names.qkv.empty() || (!c.gated && !c.shared && !c.value_is_key),
         "one matrix of q, k and v has all three and nothing else");
   CHECK(!c.moba || c.moba->block_tokens == 0 ||
@@ -82,28 +83,32 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
              .chunk_tokens = c.chunk_tokens,
              .soft_cap = c.soft_cap},
       kv_heads_whole_(c.kv_heads),
-      row_norms_(c.row_norms),
-      norm_after_rope_(c.norm_after_rope),
-      rotary_(c.rotary),
       gated_(c.gated),
       value_is_key_(c.value_is_key),
       shares_(c.shared.has_value()),
-      layout_(c.layout),
+      form_{.head_dim = c.head_dim,
+            .eps = c.eps,
+            .norm_after_rope = c.norm_after_rope,
+            .rotary = c.rotary,
+            .layout = c.layout},
       query_scale_(c.query_scale),
       moba_(c.moba.value_or(MobaShape{})),
       qkv_(qkv_of(b, c)),
       output_(b, {{c.names.output, c.hidden, Shard::columns(c.kv_heads)}}, c.q_heads * c.head_dim,
               c.output_bias) {
   (b / "rotary_emb").ignore("inv_freq");  // old Llama 2 files have it
-  if (c.head_norms || c.row_norms) {
-    int64_t q_dim = c.head_dim * (c.row_norms ? c.q_heads : 1);
-    int64_t k_dim = c.head_dim * (c.row_norms ? c.kv_heads : 1);
-    q_norm_.emplace(b / c.names.q_norm, q_dim, c.eps, c.norm_weight);
-    if (!shares_) k_norm_.emplace(b / c.names.k_norm, k_dim, c.eps, c.norm_weight);
+  auto norm_of = [&](std::string_view name, int64_t heads, NormWeight weight) {
+    return RmsNorm(b / name, heads * c.head_dim, c.eps, weight);
+  };
+  if (c.row_norms) {
+    q_norm_ = norm_of(c.names.q_norm, c.q_heads, c.norm_weight);
+    if (!shares_) k_norm_ = norm_of(c.names.k_norm, c.kv_heads, c.norm_weight);
   }
-  if (c.value_norm && !shares_) {
-    v_norm_.emplace(b / "v_norm", c.head_dim, c.eps, NormWeight::kNone);
+  if (c.head_norms) {
+    form_.q_weight = norm_of(c.names.q_norm, 1, c.norm_weight).weight();
+    if (!shares_) form_.k_weight = norm_of(c.names.k_norm, 1, c.norm_weight).weight();
   }
+  if (c.value_norm && !shares_) form_.v_weight = norm_of("v_norm", 1, NormWeight::kNone).weight();
   if (c.sinks) {
     sinks_ = b.vector({{"", c.q_heads, Shard::rows(c.kv_heads)}}, "sinks", 0);
     shape_.sinks = sinks_.empty() ? nullptr : sinks_.f32();
@@ -123,26 +128,24 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
 
 // A norm over all heads needs those of other ranks.
 Tensor GqaAttention::normed(Step& s, Tensor x, const RmsNorm& norm) const {
-  if (!row_norms_ || s.comm.rank().alone()) return norm(s, x);
+  if (s.comm.rank().alone()) return norm(s, x);
   int64_t width = x.dim(1) / shape_.kv_heads;
   Tensor all = norm(s, gather_columns(s, x, kv_heads_whole_));
   UnitRange own = units_of(kv_heads_whole_, s.comm.rank());
   return all.columns(own.begin * width, own.count * width);
 }
 
-Tensor GqaAttention::place(Step& s, Tensor x, const std::optional<RmsNorm>& norm,
-                           const Rotation& rotation) const {
-  if (norm && !norm_after_rope_) x = normed(s, x, *norm);
-  if (rotary_) x = rope(s, x, shape_.head_dim, rotation, layout_);
-  return norm && norm_after_rope_ ? normed(s, x, *norm) : x;
-}
-
-void GqaAttention::keep(Step& s, Tensor kv, const Rotation& rotation) const {
-  int64_t width = shape_.kv_heads * shape_.head_dim;
-  Tensor k = kv.columns(0, width), v = value_is_key_ ? k : kv.columns(width, width);
-  write_pages(s, place(s, k, k_norm_, rotation), states_.keys);
-  write_pages(s, v_norm_ ? (*v_norm_)(s, v) : v, states_.values);
-  if (key_sums_ >= 0) write_key_sums(s, states_.keys, key_sums_, moba_);
+Heads GqaAttention::heads_of(Step& s, Tensor qkv) const {
+  int64_t q_width = shape_.q_heads * shape_.head_dim, width = shape_.kv_heads * shape_.head_dim;
+  Heads heads = {.q = qkv.columns(0, q_width)};
+  if (!shares_) {
+    int64_t begin = gated_ ? 2 * q_width : q_width;
+    heads.k = qkv.columns(begin, width);
+    heads.v = value_is_key_ ? heads.k : qkv.columns(begin + width, width);
+  }
+  if (q_norm_) heads.q = normed(s, heads.q, *q_norm_);
+  if (k_norm_) heads.k = normed(s, heads.k, *k_norm_);
+  return heads;
 }
 
 Tensor GqaAttention::attend(Step& s, Tensor x, Tensor q, const Rotation& rotation) const {
@@ -153,13 +156,12 @@ Tensor GqaAttention::attend(Step& s, Tensor x, Tensor q, const Rotation& rotatio
 }
 
 Tensor GqaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
-  int64_t q_width = shape_.q_heads * shape_.head_dim;
-  int64_t k_begin = gated_ ? 2 * q_width : q_width;
-  Tensor qkv = qkv_(s, x);  // [T, k_begin + keys and values]
-  Tensor q = place(s, qkv.columns(0, q_width), q_norm_, rotation);
+  Tensor qkv = qkv_(s, x);
+  Tensor q = place_heads(s, heads_of(s, qkv), form_, rotation, states_.keys, states_.values);
+  if (key_sums_ >= 0) write_key_sums(s, states_.keys, key_sums_, moba_);
   if (query_scale_.beta != 0) q = scale(s, q, 1, query_scale_);
-  if (!shares_) keep(s, qkv.columns(k_begin, qkv.dim(1) - k_begin), rotation);
   Tensor out = attend(s, x, q, rotation);
+  int64_t q_width = shape_.q_heads * shape_.head_dim;
   if (gated_) out = gate_mul(s, GateFunction::kSigmoid, qkv.columns(q_width, q_width), out);
   return output_(s, out);
 }

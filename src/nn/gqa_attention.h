@@ -39,10 +39,10 @@ struct GqaConfig {
   bool head_norms = false;                      // q_norm and k_norm, of each head
   bool row_norms = false;                       // the same over all heads together
   NormWeight norm_weight = NormWeight::kPlain;  // of these
-  bool norm_after_rope = false;
-  bool value_norm = false;    // of each head, without a weight
-  bool value_is_key = false;  // values are the output of k_proj, before its norm
-  float eps = 0;              // of the norms
+  bool norm_after_rope = false;                 // head_norms alone
+  bool value_norm = false;                      // of each head, without a weight
+  bool value_is_key = false;                    // values are the output of k_proj, before its norm
+  float eps = 0;                                // of the norms
   bool rotary = true;
   RopeLayout layout = RopeLayout::kHalves;
   double scale = 0;           // of the scores; 0: 1 / sqrt(head_dim)
@@ -70,24 +70,21 @@ class GqaAttention {
   GqaStates states() const { return states_; }
 
  private:
-  // Queries or keys [T, heads * head_dim], normalised and rotated; `norm` may be absent.
-  Tensor place(Step& s, Tensor x, const std::optional<RmsNorm>& norm,
-               const Rotation& rotation) const;
+  // The heads in the result of the product, normed over all of them if that is to be.
+  Heads heads_of(Step& s, Tensor qkv) const;
   Tensor normed(Step& s, Tensor x, const RmsNorm& norm) const;
-  // Keys, and values unless they are equal [T, kv_heads * head_dim each].
-  void keep(Step& s, Tensor kv, const Rotation& rotation) const;
   // Attention of q, computed from x -> the shape of q.
   Tensor attend(Step& s, Tensor x, Tensor q, const Rotation& rotation) const;
 
   AttentionShape shape_;
   int64_t kv_heads_whole_;  // over all ranks
-  bool row_norms_, norm_after_rope_, rotary_, gated_, value_is_key_, shares_;
-  RopeLayout layout_;
+  bool gated_, value_is_key_, shares_;
+  HeadForm form_;
   PositionScale query_scale_;
   MobaShape moba_;
   Linear qkv_;  // queries, their gates if there are any, keys and values
   Linear output_;
-  std::optional<RmsNorm> q_norm_, k_norm_, v_norm_;
+  std::optional<RmsNorm> q_norm_, k_norm_;  // over all heads
   Tensor sinks_;
   GqaStates states_;
   StateId key_sums_ = -1;  // with MoBA

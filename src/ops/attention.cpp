@@ -66,6 +66,32 @@ void attend_in_chunks(Step& s, const AttentionArgs& args, int64_t chunk_tokens) 
   launches.launch();
 }
 
+// Adds keys and values, and the states that take them.
+void store_heads(Step& s, const Heads& heads, StateId keys, StateId values, PlaceHeadsArgs& args) {
+  const StateSpec &k = s.pools.spec(keys), &v = s.pools.spec(values);
+  for (const StateSpec* spec : {&k, &v}) {
+    CHECK(spec->heads == k.heads && spec->width == args.head_dim && spec->dtype == k.dtype &&
+              spec->split == 0 && spec->tokens_per_row == 1,
+          "{}: {} heads of {}", spec->name, spec->heads, spec->width);
+  }
+  CHECK(s.pools.class_of(keys) == s.pools.class_of(values), "{}, {}", k.name, v.name);
+  heads.k.check_matrix(k.heads * k.width);
+  heads.v.check_matrix(k.heads * k.width);
+  args.k = heads.k.f32();
+  args.v = heads.v.f32();
+  args.k_row_stride = heads.k.stride(0);
+  args.v_row_stride = heads.v.stride(0);
+  args.kv_heads = k.heads;
+  args.kv_room = s.allocate({args.rows, k.heads * k.width}).f32();
+  args.k_pool = s.pools.pool(keys);
+  args.v_pool = s.pools.pool(values);
+  args.pool_dtype = k.dtype;
+  args.page_size = s.pools.page_size_tokens();
+  args.spans = s.inputs.stored.device;
+  args.span_count = s.inputs.stored.count();
+  args.page_table = s.table_inputs(keys).units;
+}
+
 }  // namespace
 
 void write_pages(Step& s, Tensor x, StateId state) {
@@ -84,6 +110,42 @@ void write_pages(Step& s, Tensor x, StateId state) {
                         .spans = s.inputs.stored.device,
                         .span_count = s.inputs.stored.count(),
                         .page_table = s.table_inputs(state).units});
+}
+
+Tensor place_heads(Step& s, const Heads& heads, const HeadForm& form, const Rotation& rotation,
+                   StateId keys, StateId values) {
+  int64_t rows = heads.q.dim(0), pairs = form.rotary ? rotation.cos.dim(1) : 0;
+  CHECK(heads.q.dim(1) % form.head_dim == 0 && 2 * pairs <= form.head_dim,
+        "{} columns in heads of {}", heads.q.dim(1), form.head_dim);
+  auto weight = [&](const Tensor& w) {
+    CHECK(w.empty() || w.count() == form.head_dim, "{} weights", w.count());
+    return w.empty() ? nullptr : w.f32();
+  };
+  PlaceHeadsArgs args = {.launch = s.launch,
+                         .rows = rows,
+                         .q_heads = heads.q.dim(1) / form.head_dim,
+                         .head_dim = form.head_dim,
+                         .q_weight = weight(form.q_weight),
+                         .k_weight = weight(form.k_weight),
+                         .v_weight = weight(form.v_weight),
+                         .pairs = pairs,
+                         .eps = form.eps,
+                         .layout = form.layout,
+                         .norm_after_rope = form.norm_after_rope};
+  if (pairs > 0) {
+    args.cos = rotation.cos.f32();
+    args.sin = rotation.sin.f32();
+  }
+  Tensor q = heads.q;
+  if (args.q_weight != nullptr || pairs > 0) {
+    q = s.allocate({rows, q.dim(1)});
+    args.q = heads.q.f32();
+    args.q_row_stride = heads.q.stride(0);
+    args.q_out = q.f32();
+  }
+  if (!heads.k.empty()) store_heads(s, heads, keys, values, args);
+  if (args.q != nullptr || args.k != nullptr) s.kernels.place_heads(args);
+  return q;
 }
 
 AttentionArgs attention_args(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape,

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "cache/state_spec.h"
+#include "ops/rowwise.h"
 #include "ops/step.h"
 
 namespace banyan {
@@ -16,6 +17,24 @@ namespace banyan {
 // Stores x [T, heads * width] at the rows' positions in a paged state; the state's reach selects
 // the batch's page table.
 void write_pages(Step& s, Tensor x, StateId state);
+
+// Heads of queries, keys and values, [T, heads * head_dim] each. Keys and values may be empty.
+struct Heads {
+  Tensor q, k, v;
+};
+// What happens to them on the way from their product to attention.
+struct HeadForm {
+  int64_t head_dim = 0;
+  Tensor q_weight, k_weight, v_weight;  // [head_dim], of the norms of each head; empty: none
+  float eps = 0;                        // of these
+  bool norm_after_rope = false;         // values do not turn
+  bool rotary = true;
+  RopeLayout layout = RopeLayout::kHalves;
+};
+// Norms and rotates heads, and stores keys and values at the rows' positions in their states ->
+// queries, [T, heads * head_dim].
+Tensor place_heads(Step& s, const Heads& heads, const HeadForm& form, const Rotation& rotation,
+                   StateId keys, StateId values);
 
 struct AttentionShape {
   int64_t q_heads = 0, kv_heads = 0, head_dim = 0;

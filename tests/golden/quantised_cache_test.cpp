@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "engine/startup/memory_plan.h"
+#include "kernels/place_heads.h"
 #include "kernels/portable/portable.h"
 #include "kernels/state_rows.h"
 #include "models/load.h"
@@ -146,6 +147,8 @@ TEST_P(QuantisedCache, HasTheBitsOfRoundedRowsInF32) {
   KernelTable int8 = portable::table(), fp8 = portable::table();
   int8.page_write = write_rounded<int8_t>;
   fp8.page_write = write_rounded<Float8E4M3>;
+  int8.place_heads = place_heads_by<portable::rms_norm, portable::rope, write_rounded<int8_t>>;
+  fp8.place_heads = place_heads_by<portable::rms_norm, portable::rope, write_rounded<Float8E4M3>>;
   for (const std::string cache : kCaches) {
     States rounded = run_with(cache == "int8" ? int8 : fp8, GetParam(), "f32", prompt_);
     States kept = run_with(portable::table(), GetParam(), cache, prompt_);

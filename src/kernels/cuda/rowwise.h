@@ -75,7 +75,16 @@ struct RopeAngles {
   }
 };
 
-// y may be x: a thread reads a pair before it writes it.
+// Pair i of a head. y may be x.
+BANYAN_DEVICE inline void rotate_pair(RopeLayout layout, int64_t pairs, int64_t i, float cos,
+                                      float sin, const float* x, float* y) {
+  bool halves = layout == RopeLayout::kHalves;
+  int64_t first = halves ? i : 2 * i, second = halves ? i + pairs : 2 * i + 1;
+  float x1 = x[first], x2 = x[second];
+  y[first] = x1 * cos - x2 * sin;
+  y[second] = x2 * cos + x1 * sin;
+}
+
 struct Rope {
   RopeArgs a;
   BANYAN_HOST_DEVICE int64_t steps_of_head() const {  // a pair, or a column that stays
@@ -86,7 +95,6 @@ struct Rope {
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
     int64_t steps = steps_of_head();
-    bool halves = a.layout == RopeLayout::kHalves;
     for_all(block, a.rows * a.heads * steps, [&](int64_t item) {
       int64_t at = quotient(item, steps), i = item - at * steps;
       int64_t r = quotient(at, a.heads), head = at - r * a.heads;
@@ -96,11 +104,8 @@ struct Rope {
         y[i + a.pairs] = x[i + a.pairs];
         return;
       }
-      int64_t first = halves ? i : 2 * i, second = halves ? i + a.pairs : 2 * i + 1;
-      float cos = a.cos[r * a.pairs + i], sin = a.sin[r * a.pairs + i];
-      float x1 = x[first], x2 = x[second];
-      y[first] = x1 * cos - x2 * sin;
-      y[second] = x2 * cos + x1 * sin;
+      int64_t at_pair = r * a.pairs + i;
+      rotate_pair(a.layout, a.pairs, i, a.cos[at_pair], a.sin[at_pair], x, y);
     });
   }
 };

@@ -31,7 +31,7 @@ BANYAN_HOST_DEVICE constexpr SpanRow span_row(const SpanArgs* spans, int64_t num
 // The same with a table in shared memory: for kernels whose threads have rows of their own.
 class SpanRows {
  public:
-  static size_t shared_bytes(int64_t span_count) {
+  BANYAN_HOST_DEVICE static constexpr size_t shared_bytes(int64_t span_count) {
     return static_cast<size_t>(kBlockThreads + span_count + 1) * sizeof(int32_t);
   }
 

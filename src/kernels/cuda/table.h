@@ -18,6 +18,7 @@
 #include "kernels/cuda/logit_statistics.h"
 #include "kernels/cuda/moe.h"
 #include "kernels/cuda/pack.h"
+#include "kernels/cuda/place_heads.h"
 #include "kernels/cuda/pooled.h"
 #include "kernels/cuda/recurrent.h"
 #include "kernels/cuda/rms_norm.h"
@@ -26,6 +27,7 @@
 #include "kernels/cuda/tensor_attention.h"
 #include "kernels/cuda/tensor_gemm.h"
 #include "kernels/kernel_table.h"
+#include "kernels/place_heads.h"
 
 namespace banyan::cuda {
 
@@ -97,6 +99,20 @@ void latent_attention(const LatentAttentionArgs& args) {
   launch_for<Device, LatentAttention>(args.pool_dtype, args);
 }
 
+template <class Device>
+void page_write(const PageWriteArgs& args) {
+  launch_for<Device, PageWrite>(args.pool_dtype, args);
+}
+
+template <class Device>
+void place_heads(const PlaceHeadsArgs& args) {
+  if (args.head_dim <= RmsNorm::kWarpColumns) {
+    return launch_for<Device, PlaceHeads>(args.pool_dtype, args);
+  }
+  place_heads_by<launch<Device, RmsNorm, RmsNormArgs>, launch<Device, Rope, RopeArgs>,
+                 page_write<Device>>(args);
+}
+
 template <class D>
 KernelTable kernel_table(const char* name, const DeviceOps& device) {
   return {
@@ -123,7 +139,8 @@ KernelTable kernel_table(const char* name, const DeviceOps& device) {
       .combine_experts = launch<D, CombineExperts>,
       .copy_rows = launch<D, CopyRows>,
       .copy_units = launch<D, CopyUnits>,
-      .page_write = [](const PageWriteArgs& a) { launch_for<D, PageWrite>(a.pool_dtype, a); },
+      .page_write = page_write<D>,
+      .place_heads = place_heads<D>,
       .page_read = [](const PageReadArgs& a) { launch_for<D, PageRead>(a.pool_dtype, a); },
       .key_sums = [](const KeySumsArgs& a) { launch_for<D, KeySums>(a.key_dtype, a); },
       .block_scores = launch<D, BlockScores>,

@@ -235,6 +235,7 @@ KernelTable fence(const char* name) {
       .copy_rows = Queued<Of, &T::copy_rows>::run,
       .copy_units = Queued<Of, &T::copy_units>::run,
       .page_write = Queued<Of, &T::page_write>::run,
+      .place_heads = Queued<Of, &T::place_heads>::run,
       .page_read = Queued<Of, &T::page_read>::run,
       .key_sums = Queued<Of, &T::key_sums>::run,
       .block_scores = Queued<Of, &T::block_scores>::run,

@@ -1,4 +1,5 @@
 // The portable kernel table: a definition of every kernel.
+#include "kernels/place_heads.h"
 #include "kernels/portable/portable.h"
 
 namespace banyan::portable {
@@ -35,6 +36,7 @@ const KernelTable& table() {
       .copy_rows = copy_rows,
       .copy_units = copy_units,
       .page_write = page_write,
+      .place_heads = place_heads_by<rms_norm, rope, page_write>,
       .page_read = page_read,
       .key_sums = key_sums,
       .block_scores = block_scores,

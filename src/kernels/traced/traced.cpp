@@ -89,6 +89,7 @@ KernelTable traced(const KernelTable& inner) {
           .copy_rows = Traced<"copy_rows", &T::copy_rows>::run,
           .copy_units = Traced<"copy_units", &T::copy_units>::run,
           .page_write = Traced<"page_write", &T::page_write>::run,
+          .place_heads = Traced<"place_heads", &T::place_heads>::run,
           .page_read = Traced<"page_read", &T::page_read>::run,
           .key_sums = Traced<"key_sums", &T::key_sums>::run,
           .block_scores = Traced<"block_scores", &T::block_scores>::run,

@@ -1,6 +1,7 @@
 // A whole kernel table compiled for the instruction set of one vector class.
 #pragma once
 
+#include "kernels/place_heads.h"
 #include "kernels/portable/portable.h"
 #include "kernels/vector/attention_pairs.h"
 #include "kernels/vector/delta.h"
@@ -52,6 +53,7 @@ constexpr KernelTable make_table(const char* name) {
       .copy_rows = portable::copy_rows,
       .copy_units = portable::copy_units,
       .page_write = page_write<V>,
+      .place_heads = place_heads_by<rms_norm<V>, rope<V>, page_write<V>>,
       .page_read = portable::page_read,  // as fast as memory, and little of it
       .key_sums = key_sums<V>,
       .block_scores = block_scores<V>,
