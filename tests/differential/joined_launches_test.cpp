@@ -205,5 +205,64 @@ TEST(JoinedLaunches, RoundingOverASummandIsALaunch) {
   EXPECT_EQ(collector.launches().size(), 2u);
 }
 
+// Choices of one row or of several, and what a launch writes about them.
+struct Choices {
+  Choices(int64_t rows, int64_t experts, int64_t top_k)
+      : logits(Random(10).normals(rows * experts)),
+        ids(rows * top_k),
+        places(ids.size()),
+        sources(ids.size()),
+        begins(experts),
+        weights(ids.size()) {
+    route = {{.logits = logits.data(),
+              .logits_row_stride = experts,
+              .ids = ids.data(),
+              .weights = weights.data(),
+              .rows = rows,
+              .experts = experts,
+              .top_k = top_k,
+              .normalise = true}};
+    // The last expert computes nothing.
+    sort = {{.ids = ids.data(),
+             .rows = rows,
+             .top_k = top_k,
+             .experts = experts - 1,
+             .begins = begins.data(),
+             .places = places.data(),
+             .sources = sources.data()}};
+  }
+  bool operator==(const Choices& o) const {
+    return ids == o.ids && places == o.places && sources == o.sources && begins == o.begins &&
+           same_bits(weights, o.weights);
+  }
+
+  std::vector<float> logits;
+  std::vector<int32_t> ids, places, sources, begins;
+  std::vector<float> weights;
+  Route route;
+  SortFewExperts sort;
+};
+
+TEST(JoinedLaunches, ARowIsRoutedAndItsChoicesSortedAtOnce) {
+  for (int64_t experts : {8, 160}) {
+    Choices apart(1, experts, 8), joined(1, experts, 8);
+    launch_on_cuda(apart.route);
+    launch_on_cuda(apart.sort);
+    Collector collector;
+    collector.add(joined.route);
+    collector.add(joined.sort);
+    EXPECT_EQ(collector.launches().size(), 1u);
+    collector.launches().issue_all(nullptr);
+    EXPECT_TRUE(joined == apart) << experts;
+  }
+  Choices two(2, 16, 4), other(1, 16, 4);
+  Collector collector;
+  collector.add(two.route);
+  collector.add(two.sort);
+  collector.add(two.route);
+  collector.add(other.sort);
+  EXPECT_EQ(collector.launches().size(), 4u);
+}
+
 }  // namespace
 }  // namespace banyan::test::joined_launches_test

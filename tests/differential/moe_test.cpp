@@ -200,7 +200,7 @@ TEST(SortExperts, IsStableAndCountsWhatWasChosen) {
   Random random(9);
   for (const KernelTable* table : tables()) {
     SCOPED_TRACE(table->name);
-    for (int64_t rows : {0, 1, 7, 60}) {
+    for (int64_t rows : {0, 1, 7, 60, 200}) {  // few choices, and more than few
       for (int64_t top_k : {1, 3}) {
         std::vector<int32_t> ids(rows * top_k), places(ids.size(), -7), sources(ids.size(), -7);
         for (int32_t& id : ids) id = static_cast<int32_t>(random.below(kExperts + kIdentities));

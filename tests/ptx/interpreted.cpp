@@ -248,7 +248,10 @@ template void launch_interpreted(const cuda::CopyRows&);
 template void launch_interpreted(const cuda::GateMul&);
 template void launch_interpreted(const cuda::RmsNorm&);
 template void launch_interpreted(const cuda::RoundRows&);
+template void launch_interpreted(const cuda::Route&);
+template void launch_interpreted(const cuda::RouteAndSort&);
 template void launch_interpreted(const cuda::SiluMul&);
+template void launch_interpreted(const cuda::SortFewExperts&);
 
 const KernelTable& interpreted_table() {
   static const KernelTable kTable = cuda::kernel_table<Device>("interpreted cuda", kHostDevice);

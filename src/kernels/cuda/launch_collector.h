@@ -3,6 +3,7 @@
 // the work of two that follow each other, to the same bits, it takes their place:
 //
 // - a kernel that computes rows also rounds them for the product after it;
+// - the block that chooses the experts of a row sorts its choices;
 // - a sum also writes the copy of it, which a layer's output is, and its norm.
 //
 // Issuer::issue<Kernel>(queue, kernel) launches a kernel.
@@ -13,6 +14,7 @@
 #include "kernels/cuda/copies.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/launches.h"
+#include "kernels/cuda/moe.h"
 #include "kernels/cuda/rms_norm.h"
 #include "kernels/cuda/rowwise.h"
 #include "kernels/cuda/tensor_gemm.h"
@@ -80,6 +82,12 @@ class LaunchCollector {
     const Add* sum = last<Add>();
     if (sum == nullptr || !AddRmsNorm::may_join(*sum, norm)) return false;
     launches_.replace_last(AddRmsNorm{*sum, norm}, issue_of<AddRmsNorm>());
+    return true;
+  }
+  bool joins(const SortFewExperts& sort) {
+    const Route* route = last<Route>();
+    if (route == nullptr || !RouteAndSort::may_join(*route, sort)) return false;
+    launches_.replace_last(RouteAndSort{*route, sort}, issue_of<RouteAndSort>());
     return true;
   }
 

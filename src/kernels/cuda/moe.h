@@ -102,6 +102,67 @@ struct Route {
   }
 };
 
+// Few choices are sorted by one block. An expert's first assignment has as many before it as there
+// are choices of experts before that one; and so it is with each choice.
+struct SortFewExperts {
+  static constexpr int64_t kChoicesMax = 512;       // of which each thread compares four with all
+  static constexpr int64_t kComparisonsMax = 1024;  // of a thread
+
+  SortExpertsArgs a;
+
+  BANYAN_HOST_DEVICE static constexpr int64_t choices(const SortExpertsArgs& a) {
+    return a.rows * a.top_k;
+  }
+  static bool fits(const SortExpertsArgs& a) {
+    int64_t comparisons = (a.experts + choices(a)) * choices(a);
+    return choices(a) <= kChoicesMax && comparisons <= kComparisonsMax * kBlockThreads;
+  }
+  Shape shape() const {
+    return {.blocks = 1, .shared_bytes = static_cast<size_t>(choices(a)) * sizeof(int32_t)};
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    int64_t count = choices(a);
+    auto* ids = block.template shared<int32_t>();
+    for_each(block, count, [&](int64_t i) { ids[i] = a.ids[i]; });
+    for_each(block, a.experts + 1, [&](int64_t e) {
+      int32_t before = 0;
+      for (int64_t j = 0; j < count; ++j) before += ids[j] < e ? 1 : 0;
+      a.begins[e] = before;
+    });
+    for_each(block, count, [&](int64_t i) {
+      int32_t id = ids[i], place = 0;
+      if (a.counts != nullptr) add_atomically(&a.counts[id], 1);
+      for (int64_t j = 0; j < i; ++j) place += ids[j] <= id ? 1 : 0;
+      for (int64_t j = i + 1; j < count; ++j) place += ids[j] < id ? 1 : 0;
+      a.places[i] = id < a.experts ? place : -1;
+      if (id < a.experts) a.sources[place] = static_cast<int32_t>(quotient(i, a.top_k));
+    });
+  }
+};
+
+// Both for one row, whose block goes on to sort what it has chosen.
+struct RouteAndSort {
+  Route route;
+  SortFewExperts sort;
+
+  static bool may_join(const Route& route, const SortFewExperts& sort) {
+    return route.a.rows == 1 && sort.a.rows == 1 && sort.a.top_k == route.a.top_k &&
+           sort.a.ids == route.a.ids;
+  }
+  Shape shape() const {
+    size_t first = route.shape().shared_bytes, second = sort.shape().shared_bytes;
+    return {.blocks = 1, .shared_bytes = first > second ? first : second};
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    route(block);
+    sort(block);
+  }
+};
+
 // A counting sort in three launches. First the number of each expert's assignments, in begins[1 +
 // expert], and what concerns choices that are none.
 struct CountExperts {

@@ -48,6 +48,7 @@ void launch_for(DType dtype, const Args& args) {
 
 template <class Device>
 void sort_experts(const SortExpertsArgs& args) {
+  if (SortFewExperts::fits(args)) return launch<Device, SortFewExperts>(args);
   launch<Device, CountExperts>(args);
   launch<Device, BeginExperts>(args);
   launch<Device, PlaceExperts>(args);
