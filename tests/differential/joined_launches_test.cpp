@@ -205,6 +205,95 @@ TEST(JoinedLaunches, RoundingOverASummandIsALaunch) {
   EXPECT_EQ(collector.launches().size(), 2u);
 }
 
+// The norms of the groups of a row, multiplied by gates for the product after them.
+struct Gated {
+  Gated(int64_t rows, int64_t groups, int64_t dim, int64_t gate_columns)
+      : rows(rows), groups(groups), dim(dim), columns(groups * dim) {
+    Random random(11);
+    x = random.normals(rows * columns);
+    weight = random.normals(dim);
+    gates = random.normals(rows * columns);
+    normed.assign(x.size(), NAN);
+    y.assign(x.size(), NAN);
+    workspace.assign(RoundedRows::bytes(rows, 1, columns) + 64, std::byte{});
+    norm = {{.x = x.data(),
+             .x_row_stride = columns,
+             .weight = weight.data(),
+             .y = normed.data(),
+             .y_row_stride = columns,
+             .rows = rows,
+             .groups = groups,
+             .dim = dim,
+             .eps = 1e-6f}};
+    gate = {{.gate = gates.data(),
+             .x = normed.data(),
+             .gate_row_stride = columns,
+             .x_row_stride = columns,
+             .y = y.data(),
+             .rows = rows,
+             .dim = columns,
+             .gate_columns = gate_columns}};
+  }
+  RoundRows rounding() {
+    GemmArgs product = {.x = y.data(), .x_stride = columns, .x_rows = rows, .k = columns};
+    product.workspace = workspace.data() + 64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64;
+    return {product};
+  }
+  std::vector<std::byte> rounded() {
+    const auto* data = static_cast<const std::byte*>(rounding().a.workspace);
+    return {data, data + RoundedRows::bytes(rows, 1, columns)};
+  }
+
+  int64_t rows, groups, dim, columns;
+  std::vector<float> x, weight, gates, normed, y;
+  std::vector<std::byte> workspace;
+  RmsNorm norm;
+  GateMul gate;
+};
+
+TEST(JoinedLaunches, ANormIsMultipliedByGates) {
+  for (auto [groups, dim, gate_columns] : {std::tuple{4, 128, 1}, {2, 64, 64}, {1, 1280, 1}}) {
+    for (int64_t rows : {1, 5}) {
+      Gated apart(rows, groups, dim, gate_columns), joined(rows, groups, dim, gate_columns);
+      launch_on_cuda(apart.norm);
+      launch_on_cuda(apart.gate);
+      launch_on_cuda(apart.rounding());
+      Collector collector;
+      collector.add(joined.norm);
+      collector.add(joined.gate);
+      collector.add(joined.rounding());
+      EXPECT_EQ(collector.launches().size(), 1u);
+      collector.launches().issue_all(nullptr);
+      EXPECT_TRUE(same_bits(joined.normed, apart.normed) && same_bits(joined.y, apart.y) &&
+                  joined.rounded() == apart.rounded())
+          << rows << " rows of " << groups << " times " << dim;
+    }
+  }
+}
+
+TEST(JoinedLaunches, OtherGatesAreNotJoined) {
+  Gated g(4, 2, 64, 1), odd(4, 2, 7, 1);
+  auto changed = [&](auto change) {
+    GateMul gate = g.gate;
+    change(gate.a);
+    Collector collector;
+    collector.add(g.norm);
+    collector.add(gate);
+    return collector.launches().size();
+  };
+  EXPECT_EQ(changed([](GateMulArgs&) {}), 1u);
+  EXPECT_EQ(changed([&](GateMulArgs& a) { a.x = g.x.data(); }), 2u) << "of something else";
+  EXPECT_EQ(changed([&](GateMulArgs& a) { a.gate = g.normed.data(); }), 2u) << "by the norm itself";
+  EXPECT_EQ(changed([&](GateMulArgs& a) { a.y = g.x.data(); }), 2u) << "over what is normed";
+  EXPECT_EQ(changed([&](GateMulArgs& a) { a.y = g.gates.data() + 4; }), 2u) << "over gates";
+  EXPECT_EQ(changed([](GateMulArgs& a) { a.rows = 3; }), 2u) << "of some rows";
+  EXPECT_EQ(changed([](GateMulArgs& a) { a.dim = 64; }), 2u) << "of some columns";
+  Collector collector;
+  collector.add(odd.norm);
+  collector.add(odd.gate);
+  EXPECT_EQ(collector.launches().size(), 2u) << "not in fours";
+}
+
 // Choices of one row or of several, and what a launch writes about them.
 struct Choices {
   Choices(int64_t rows, int64_t experts, int64_t top_k)

@@ -246,6 +246,7 @@ template void launch_interpreted(const cuda::Add&);
 template void launch_interpreted(const cuda::AddRmsNorm&);
 template void launch_interpreted(const cuda::CopyRows&);
 template void launch_interpreted(const cuda::GateMul&);
+template void launch_interpreted(const cuda::NormGateMul&);
 template void launch_interpreted(const cuda::RmsNorm&);
 template void launch_interpreted(const cuda::RoundRows&);
 template void launch_interpreted(const cuda::Route&);

@@ -3,6 +3,7 @@
 // the work of two that follow each other, to the same bits, it takes their place:
 //
 // - a kernel that computes rows also rounds them for the product after it;
+// - a norm is also multiplied by gates;
 // - the block that chooses the experts of a row sorts its choices;
 // - a sum also writes the copy of it, which a layer's output is, and its norm.
 //
@@ -70,7 +71,7 @@ class LaunchCollector {
     return false;
   }
   bool joins(const RoundRows& rounding) {
-    return round_in<AddRmsNorm, RmsNorm, SiluMul, GateMul>(rounding.a);
+    return round_in<AddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul>(rounding.a);
   }
   bool joins(const CopyRows& copy) {
     Add* sum = last<Add>();
@@ -82,6 +83,12 @@ class LaunchCollector {
     const Add* sum = last<Add>();
     if (sum == nullptr || !AddRmsNorm::may_join(*sum, norm)) return false;
     launches_.replace_last(AddRmsNorm{*sum, norm}, issue_of<AddRmsNorm>());
+    return true;
+  }
+  bool joins(const GateMul& gate) {
+    const RmsNorm* norm = last<RmsNorm>();
+    if (norm == nullptr || !NormGateMul::may_join(*norm, gate)) return false;
+    launches_.replace_last(NormGateMul{*norm, gate}, issue_of<NormGateMul>());
     return true;
   }
   bool joins(const SortFewExperts& sort) {

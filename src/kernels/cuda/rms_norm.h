@@ -1,4 +1,4 @@
-// RMS norms, and the norm of a sum (the definitions are in kernels/portable/rowwise.cpp).
+// RMS norms, and what is joined with them (the definitions are in kernels/portable/rowwise.cpp).
 #pragma once
 
 #include "kernels/cuda/block.h"
@@ -72,6 +72,14 @@ struct RowSource {
   BANYAN_DEVICE void keep(int64_t, const Four&) const {}
 };
 
+// Rounds fours of columns for a product, if there is a workspace.
+struct RoundFours {
+  const RoundedRows& to;
+  BANYAN_DEVICE void operator()(int64_t row, int64_t c, const Four& y) const {
+    if (to.workspace != nullptr) to.store(row, c, y);
+  }
+};
+
 // A team has a group of a row.
 struct RmsNorm {
   static constexpr int64_t kWarpColumns = 512;  // at most, for which a team is a warp
@@ -94,20 +102,22 @@ struct RmsNorm {
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
+    RoundFours round = {rounded};
     if (fours()) {
-      run_on<4>(block, [&](const float* x) { return RowSource<4>{x, a.dim}; });
+      run_on<4>(block, [&](const float* x) { return RowSource<4>{x, a.dim}; }, round);
     } else {
-      run_on<1>(block, [&](const float* x) { return RowSource<1>{x, a.dim}; });
+      run_on<1>(block, [&](const float* x) { return RowSource<1>{x, a.dim}; }, round);
     }
   }
 
-  // The rows at x are those of source_of(x), which may bring them there (RowNorm::squares).
-  template <int N, class Block, class SourceOf>
-  BANYAN_DEVICE void run_on(Block& block, const SourceOf& source_of) const {
+  // The rows at x are those of source_of(x), which may bring them there (RowNorm::squares). Calls
+  // also(group, c, columns c to c + 3 of y); groups are numbered over all rows.
+  template <int N, class Block, class SourceOf, class Also>
+  BANYAN_DEVICE void run_on(Block& block, const SourceOf& source_of, const Also& also) const {
     if (a.dim <= kWarpColumns) {
-      run<N, kWarp>(block, source_of);
+      run<N, kWarp>(block, source_of, also);
     } else {
-      run<N, Block::kThreads>(block, source_of);
+      run<N, Block::kThreads>(block, source_of, also);
     }
   }
 
@@ -123,8 +133,8 @@ struct RmsNorm {
     float* y;
   };
 
-  template <int N, int Team, class Block, class SourceOf>
-  BANYAN_DEVICE void run(Block& block, const SourceOf& source_of) const {
+  template <int N, int Team, class Block, class SourceOf, class Also>
+  BANYAN_DEVICE void run(Block& block, const SourceOf& source_of, const Also& also) const {
     constexpr int64_t kTeams = Block::kThreads / Team;
     for (int64_t i = block.index() * kTeams; i < items(); i += block.count() * kTeams) {
       auto squares = reduce_teams<Team>(
@@ -137,19 +147,19 @@ struct RmsNorm {
           Plus());
       block.each([&](int thread) {
         int64_t item = i + thread / Team;
-        if (item < items()) normalise<N, Team>(item, thread % Team, squares[thread]);
+        if (item < items()) normalise<N, Team>(item, thread % Team, squares[thread], also);
       });
     }
   }
 
-  template <int N, int Team>
-  BANYAN_DEVICE void normalise(int64_t item, int thread, float squares) const {
+  template <int N, int Team, class Also>
+  BANYAN_DEVICE void normalise(int64_t item, int thread, float squares, const Also& also) const {
     Group group(a, item);
     float factor = RowNorm<Team>::factor(squares, a.dim, a.eps);
     RowSource<N> x = {group.x, a.dim}, weight = {group.weight, a.dim};
     RowNorm<Team>::scale(a.dim, thread, factor, x, weight, [&](int64_t c, const Four& y) {
       store_four<N>(group.y, c, a.dim, y);
-      if (rounded.workspace != nullptr && c < a.dim) rounded.store(item, c, y);
+      if (c < a.dim) also(item, c, y);
     });
   }
 };
@@ -177,9 +187,9 @@ struct AddRmsNorm {
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    RmsNorm of_sum = norm;
-    of_sum.rounded = rounded;
-    of_sum.run_on<4>(block, [&](const float* x) { return Source{sum, x - norm.a.x, norm.a.dim}; });
+    norm.run_on<4>(
+        block, [&](const float* x) { return Source{sum, x - norm.a.x, norm.a.dim}; },
+        RoundFours{rounded});
   }
 
  private:
@@ -205,6 +215,52 @@ struct AddRmsNorm {
       return x == nullptr || range.apart(floats(x, sum.a.count));
     };
     return apart(sum.a.a) && apart(sum.a.b) && apart(sum.a.y) && apart(sum.copy);
+  }
+};
+
+// A norm, and its product with gates.
+struct NormGateMul {
+  RmsNorm norm;
+  GateMul gate;  // whose x is the norm
+  RoundedRows rounded = {};
+
+  // Whether the gates are for all of the norm, and no block writes what another one reads.
+  static bool may_join(const RmsNorm& norm, const GateMul& gate) {
+    const RmsNormArgs& n = norm.a;
+    const GateMulArgs& g = gate.a;
+    bool of_norm = g.x == n.y && g.x_row_stride == n.y_row_stride && g.rows == n.rows &&
+                   g.dim == n.groups * n.dim;
+    if (!of_norm || !norm.fours() || !gate.fours()) return false;
+    MemoryRange gates = rows_of(g.gate, g.rows, g.gate_row_stride, g.dim / g.gate_columns);
+    MemoryRange y = floats(g.y, g.rows * g.dim), normed = y_of(norm);
+    return y.apart(x_of(norm)) && y.apart(normed) && y.apart(gates) && normed.apart(gates);
+  }
+  bool may_round(const GemmArgs& g) const {
+    MemoryRange workspace = {g.workspace, RoundedRows::bytes(g.x_rows, 1, g.k)};
+    return gate.may_round(g) && workspace.apart(x_of(norm)) && workspace.apart(y_of(norm));
+  }
+  Shape shape() const { return norm.shape(); }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    const RmsNormArgs& n = norm.a;
+    norm.run_on<4>(
+        block, [&](const float* x) { return RowSource<4>{x, n.dim}; },
+        [&](int64_t item, int64_t c, const Four& y) {
+          int64_t row = quotient(item, n.groups), group = item - row * n.groups;
+          gate.store_gated(row, group * n.dim + c, y, rounded);
+        });
+  }
+
+ private:
+  static MemoryRange rows_of(const float* x, int64_t rows, int64_t stride, int64_t dim) {
+    return floats(x, (rows - 1) * stride + dim);
+  }
+  static MemoryRange x_of(const RmsNorm& norm) {
+    return rows_of(norm.a.x, norm.a.rows, norm.a.x_row_stride, norm.a.groups * norm.a.dim);
+  }
+  static MemoryRange y_of(const RmsNorm& norm) {
+    return rows_of(norm.a.y, norm.a.rows, norm.a.y_row_stride, norm.a.groups * norm.a.dim);
   }
 };
 

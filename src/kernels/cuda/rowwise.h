@@ -207,20 +207,22 @@ struct GateMul {
     if (a.function == GateFunction::kRelu) return (gate < 0 ? 0.0f : gate) * x;
     return gate * x;
   }
+  // Columns [c, c + N) of a row, rounded too if there is a workspace.
+  template <int N>
+  BANYAN_DEVICE void store_gated(int64_t r, int64_t c, Floats<N> x, const RoundedRows& to) const {
+    const float* gate = a.gate + r * a.gate_row_stride;
+    BANYAN_UNROLL
+    for (int i = 0; i < N; ++i) x.at[i] = gated(gate[quotient(c + i, a.gate_columns)], x.at[i]);
+    store(a.y + r * a.dim + c, x);
+    if constexpr (N == 4) {
+      if (to.workspace != nullptr) to.store(r, c, x);
+    }
+  }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
     for_columns(block, a.rows, a.dim, fours(), [&]<int N>(int64_t r, int64_t c) {
-      Floats<N> y = load<N>(a.x + r * a.x_row_stride + c);
-      const float* gate = a.gate + r * a.gate_row_stride;
-      BANYAN_UNROLL
-      for (int i = 0; i < N; ++i) {
-        y.at[i] = gated(gate[quotient(c + i, a.gate_columns)], y.at[i]);
-      }
-      store(a.y + r * a.dim + c, y);
-      if constexpr (N == 4) {
-        if (rounded.workspace != nullptr) rounded.store(r, c, y);
-      }
+      store_gated<N>(r, c, load<N>(a.x + r * a.x_row_stride + c), rounded);
     });
   }
 };
