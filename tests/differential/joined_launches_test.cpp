@@ -353,5 +353,54 @@ TEST(JoinedLaunches, ARowIsRoutedAndItsChoicesSortedAtOnce) {
   EXPECT_EQ(collector.launches().size(), 4u);
 }
 
+// The norm that a router and the experts read, behind whose router it is rounded.
+TEST(JoinedLaunches, ANormIsRoundedThoughRowsAreRoutedBeforeItsProduct) {
+  constexpr int64_t kExperts = 16;
+  for (int64_t rows : {1, 5}) {
+    Stream apart(rows, 128, 12), joined(rows, 128, 12);
+    std::vector<float> router = Random(13).normals(kExperts * 128);
+    auto logits_of = [&](const Stream& s, Choices& to) {
+      return FewRowsF32{{.x = s.y.data(),
+                         .x_stride = 128,
+                         .x_rows = rows,
+                         .weights = {.weight = router.data()},
+                         .y = to.logits.data(),
+                         .y_stride = kExperts,
+                         .n = kExperts,
+                         .k = 128}};
+    };
+    Choices of_apart(rows, kExperts, 4), of_joined(rows, kExperts, 4);
+    launch_on_cuda(apart.add_kernel());
+    launch_on_cuda(apart.copy_kernel());
+    launch_on_cuda(apart.norm_kernel(apart.sum));
+    launch_on_cuda(logits_of(apart, of_apart));
+    launch_on_cuda(of_apart.route);
+    launch_on_cuda(of_apart.sort);
+    launch_on_cuda(apart.rounding_kernel());
+    Collector collector;
+    auto collect = [&](const RoundRows& rounding) {
+      collector.clear();
+      collector.add(joined.add_kernel());
+      collector.add(joined.copy_kernel());
+      collector.add(joined.norm_kernel(joined.sum));
+      collector.add(logits_of(joined, of_joined));
+      collector.add(of_joined.route);
+      collector.add(of_joined.sort);
+      collector.add(rounding);
+      return collector.launches().size();
+    };
+    size_t routed = rows == 1 ? 3 : 4;
+    RoundRows elsewhere = joined.rounding_kernel();
+    for (void* place : {static_cast<void*>(of_joined.logits.data()),
+                        static_cast<void*>(of_joined.sources.data())}) {
+      elsewhere.a.workspace = place;
+      EXPECT_EQ(collect(elsewhere), routed + 1);
+    }
+    EXPECT_EQ(collect(joined.rounding_kernel()), routed);
+    collector.launches().issue_all(nullptr);
+    EXPECT_TRUE(joined == apart && of_joined == of_apart) << rows << " rows";
+  }
+}
+
 }  // namespace
 }  // namespace banyan::test::joined_launches_test

@@ -245,7 +245,9 @@ void launch_interpreted(const Kernel& kernel) {
 template void launch_interpreted(const cuda::Add&);
 template void launch_interpreted(const cuda::AddRmsNorm&);
 template void launch_interpreted(const cuda::CopyRows&);
+template void launch_interpreted(const cuda::FewRowsF32&);
 template void launch_interpreted(const cuda::GateMul&);
+template void launch_interpreted(const cuda::ManyRowsF32&);
 template void launch_interpreted(const cuda::NormGateMul&);
 template void launch_interpreted(const cuda::RmsNorm&);
 template void launch_interpreted(const cuda::RoundRows&);

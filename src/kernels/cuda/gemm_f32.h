@@ -7,6 +7,7 @@
 #include "kernels/cuda/fours.h"
 #include "kernels/cuda/gemm_tiles.h"
 #include "kernels/cuda/math.h"
+#include "kernels/cuda/memory_range.h"
 #include "kernels/gemm.h"
 
 namespace banyan::cuda {
@@ -35,6 +36,13 @@ struct GemmF32 {
     if (a.weights.begins != nullptr) return {};
     int64_t across = (a.n + kWarps * Features - 1) / (kWarps * Features);
     return {.blocks = a.weights.count * ((a.x_rows + Rows - 1) / Rows) * across};
+  }
+
+  // Whether x of the next product may be rounded before this one.
+  bool leaves(const RoundedOperand& next) const {
+    if (a.weights.count != 1 || a.weights.begins != nullptr || a.segments != 1) return false;
+    return next.left_by(floats(a.x, a.x_rows * a.x_stride),
+                        floats(a.y, (a.x_rows - 1) * a.y_stride + a.n));
   }
 
   template <class Block>

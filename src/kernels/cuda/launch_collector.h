@@ -14,6 +14,7 @@
 
 #include "kernels/cuda/copies.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/gemm_f32.h"
 #include "kernels/cuda/launches.h"
 #include "kernels/cuda/moe.h"
 #include "kernels/cuda/rms_norm.h"
@@ -61,8 +62,8 @@ class LaunchCollector {
     return Issuer::template issue<Kernel>;
   }
   template <class Kernel>
-  Kernel* last() {
-    return launches_.template last<Kernel>(issue_of<Kernel>());
+  Kernel* last(size_t before = 0) {
+    return launches_.template last<Kernel>(issue_of<Kernel>(), before);
   }
 
   // Lets the last launch do what the kernel would, if it may.
@@ -70,8 +71,17 @@ class LaunchCollector {
   bool joins(const Kernel&) {
     return false;
   }
+  // Launches that route rows may lie between a norm and the product with experts.
   bool joins(const RoundRows& rounding) {
-    return round_in<AddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul>(rounding.a);
+    const GemmArgs& product = rounding.a;
+    RoundedOperand operand = {
+        floats(product.x, product.x_rows * product.x_stride),
+        {product.workspace, RoundedRows::bytes(product.x_rows, product.segments, product.k)}};
+    size_t before = 0;
+    while (leaves<FewRowsF32, ManyRowsF32, Route, RouteAndSort, SortFewExperts>(before, operand)) {
+      ++before;
+    }
+    return round_in<AddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul>(product, before);
   }
   bool joins(const CopyRows& copy) {
     Add* sum = last<Add>();
@@ -99,13 +109,21 @@ class LaunchCollector {
   }
 
   template <class... Kernels>
-  bool round_in(const GemmArgs& product) {
+  bool leaves(size_t before, const RoundedOperand& operand) {
+    auto leaves_it = [&](const auto* kernel) {
+      return kernel != nullptr && kernel->leaves(operand);
+    };
+    return (leaves_it(last<Kernels>(before)) || ...);
+  }
+
+  template <class... Kernels>
+  bool round_in(const GemmArgs& product, size_t before) {
     auto round = [&]<class Kernel>(Kernel* last) {
       if (last == nullptr || !last->may_round(product)) return false;
       last->rounded = rounded_rows(product);
       return true;
     };
-    return (round(last<Kernels>()) || ...);
+    return (round(last<Kernels>(before)) || ...);
   }
 
   LaunchList launches_;

@@ -62,11 +62,12 @@ class LaunchList {
     launches_.pop_back();
     add(kernel, issue);
   }
-  // The kernel of the last launch, if that is one of `issue`.
+  // The kernel of the launch `before` the last one, if that is one of `issue`.
   template <class Kernel>
-  Kernel* last(Issue issue) {
-    if (launches_.empty() || launches_.back().issue != issue) return nullptr;
-    return reinterpret_cast<Kernel*>(bytes_.data() + launches_.back().at);
+  Kernel* last(Issue issue, size_t before = 0) {
+    if (before >= launches_.size()) return nullptr;
+    const Launch& launch = launches_[launches_.size() - 1 - before];
+    return launch.issue == issue ? reinterpret_cast<Kernel*>(bytes_.data() + launch.at) : nullptr;
   }
   size_t size() const { return launches_.size(); }
   bool empty() const { return launches_.empty(); }

@@ -17,8 +17,24 @@ struct MemoryRange {
   }
 };
 
+template <class T>
+MemoryRange range_of(const T* data, int64_t count) {
+  return {data, static_cast<size_t>(count) * sizeof(T)};
+}
 inline MemoryRange floats(const float* data, int64_t count) {
   return {data, static_cast<size_t>(count) * sizeof(float)};
 }
+
+// x of a product, and where it is to lie in bf16.
+struct RoundedOperand {
+  MemoryRange x, workspace;
+
+  // Whether a kernel that writes and reads these leaves both as they are, and reads nothing that
+  // rounding overwrites.
+  template <class... Written>
+  bool left_by(const MemoryRange& read, const Written&... written) const {
+    return read.apart(workspace) && ((written.apart(workspace) && written.apart(x)) && ...);
+  }
+};
 
 }  // namespace banyan::cuda
