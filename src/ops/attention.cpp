@@ -19,6 +19,7 @@ class PieceLaunches {
   void add(const SpanArgs& piece, int64_t window) {
     if (count_ == kPiecesMax || window != args_.window) launch();
     args_.window = window;
+    args_.rows = (count_ > 0 ? args_.rows : 0) + piece.row_count;
     pieces_[count_++] = piece;
   }
   void launch() {
@@ -159,7 +160,7 @@ AttentionArgs attention_args(Step& s, Tensor q, StateId k, StateId v, const Atte
   return {.launch = s.launch,
           .q = q.f32(),
           .q_row_stride = q.stride(0),
-          .rows = q.dim(0),
+          .rows = s.inputs.spans.rows(),
           .k_pool = s.pools.pool(k),
           .v_pool = s.pools.pool(v),
           .pool_dtype = spec.dtype,

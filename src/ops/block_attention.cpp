@@ -27,6 +27,7 @@ class BlockLaunches {
     size_t mark = step_.arena.mark();
     args_.spans = spans.device;
     args_.span_count = spans.count();
+    args_.rows = spans.rows();
     args_.selected = sparse ? select(spans) : SelectedKeys{};
     step_.kernels.attention(args_);
     step_.arena.rewind(mark);

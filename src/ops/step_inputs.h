@@ -20,6 +20,11 @@ struct SpanList {
   const SpanArgs* device = nullptr;
 
   int64_t count() const { return std::ssize(host); }
+  int64_t rows() const {
+    int64_t rows = 0;
+    for (const SpanArgs& span : host) rows += span.row_count;
+    return rows;
+  }
   bool empty() const { return host.empty(); }
 };
 

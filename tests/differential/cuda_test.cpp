@@ -8,6 +8,7 @@
 
 #include "differential/gemm_case.h"
 #include "differential/launch_on_cuda.h"
+#include "kernels/cuda/merge_parts.h"
 #include "kernels/cuda/rms_norm.h"
 #include "kernels/cuda/rowwise.h"
 #include "kernels/cuda/tensor_gemm.h"
@@ -86,7 +87,10 @@ TEST(Cuda, TheKernelThatComputesRowsRoundsThem) {
   GemmArgs product = {.x = y.data(), .x_stride = kDim, .x_rows = kRows, .k = kDim};
   product.workspace = workspace.data() + 64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64;
   auto expect_rounded = [&](auto kernel) {
-    ASSERT_TRUE(kernel.may_round(product));
+    if constexpr (requires { kernel.may_round(product); }) {
+      ASSERT_TRUE(kernel.may_round(product));
+    }
+    std::ranges::fill(workspace, std::byte{0});
     kernel.rounded = cuda::rounded_rows(product);
     launch_on_cuda(kernel);
     for (int64_t i = 0; i < kRows * kDim; ++i) {
@@ -119,6 +123,16 @@ TEST(Cuda, TheKernelThatComputesRowsRoundsThem) {
                                 .y = y.data(),
                                 .rows = kRows,
                                 .dim = kDim}});
+  AttentionArgs attention = {
+      .rows = kRows, .out = y.data(), .q_heads = kDim / 128, .kv_heads = 1, .value_dim = 128};
+  ASSERT_TRUE(cuda::AttendTiles{attention}.may_round(product));
+  expect_rounded(cuda::MergeParts{.a = attention});
+  // A row of a span that sees two parts.
+  SpanArgs span = {.row_count = kRows, .first_position = 600};
+  attention.spans = &span;
+  attention.span_count = 1;
+  std::vector<float> sums = random.normals(kDim / 128 * kRows * 2 * cuda::part_floats(attention));
+  expect_rounded(cuda::MergeParts{.a = attention, .sums = sums.data(), .blocks = 100});
   // Rows that a block may still read are not overwritten, and other rows are not x.
   product.workspace = x.data() + kDim;
   EXPECT_FALSE(cuda::RmsNorm{norm}.may_round(product));

@@ -16,6 +16,7 @@
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/gemm_f32.h"
 #include "kernels/cuda/launches.h"
+#include "kernels/cuda/merge_parts.h"
 #include "kernels/cuda/moe.h"
 #include "kernels/cuda/rms_norm.h"
 #include "kernels/cuda/rowwise.h"
@@ -43,12 +44,6 @@ class LaunchCollector {
   }
   // A product, which leaves its operand as it is.
   void add_product(const GemmArgs& args, LaunchList::Issue issue) { launches_.add(args, issue); }
-  // What no other launch joins.
-  template <class Args>
-  void add_other(const Args& args, LaunchList::Issue issue) {
-    operand_ = {};
-    launches_.add(args, issue);
-  }
 
   const LaunchList& launches() const { return launches_; }
   void clear() {
@@ -81,7 +76,8 @@ class LaunchCollector {
     while (leaves<FewRowsF32, ManyRowsF32, Route, RouteAndSort, SortFewExperts>(before, operand)) {
       ++before;
     }
-    return round_in<AddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul>(product, before);
+    return round_in<AddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul, AttendTiles>(product,
+                                                                                     before);
   }
   bool joins(const CopyRows& copy) {
     Add* sum = last<Add>();

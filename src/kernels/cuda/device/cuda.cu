@@ -38,16 +38,21 @@ struct Device {
     });
   }
   static void attend_tiles(const AttentionArgs& args) {
-    queue_of(args.launch.queue).collected().add_other(args, [](void* to, const void* what) {
-      device::attend_tiles(*static_cast<const AttentionArgs*>(what),
-                           [to](const MergeParts& merge) { issue_on(queue_of(to), merge); });
-    });
+    queue_of(args.launch.queue).collected().add(AttendTiles{args});
   }
   static std::byte* scratch(void* queue, size_t /*bytes*/) { return queue_of(queue).scratch(); }
 
   template <class Kernel>
   static void issue(void* to, const void* what) {
-    issue_on(queue_of(to), *static_cast<const Kernel*>(what));
+    const auto& kernel = *static_cast<const Kernel*>(what);
+    if constexpr (std::is_same_v<Kernel, AttendTiles>) {
+      device::attend_tiles(kernel.a, [&](MergeParts merge) {
+        merge.rounded = kernel.rounded;
+        issue_on(queue_of(to), merge);
+      });
+    } else {
+      issue_on(queue_of(to), kernel);
+    }
   }
 
  private:
