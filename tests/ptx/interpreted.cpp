@@ -148,19 +148,29 @@ struct Device {
         [&] { cuda::emulated::Device::launch(queue, kernel); });
   }
 
+  struct GemmCard {
+    int64_t multiprocessors;
+
+    template <class G>
+    int64_t clusters(int) const {
+      return multiprocessors;
+    }
+  };
+
   static void multiply_tiles(const GemmArgs& args) {
     Scratch none(0);
-    cuda::launch_tensor_gemm(args, kBlocks, [&]<class G>(const G& kernel, int64_t blocks) {
-      std::string name = entry_of<G>("run_tensor_gemm");
-      run(
-          name, none,
-          [&](Launch launch) {
-            launch.blocks = static_cast<uint32_t>(blocks);
-            launch.cluster = static_cast<uint32_t>(kernel.cluster());
-            start_tensor(name, kernel, launch);
-          },
-          [&] { cuda::emulated::multiply_tiles(args); });
-    });
+    cuda::launch_tensor_gemm(args, GemmCard{kBlocks},
+                             [&]<class G>(const G& kernel, int64_t blocks) {
+                               std::string name = entry_of<G>("run_tensor_gemm");
+                               run(
+                                   name, none,
+                                   [&](Launch launch) {
+                                     launch.blocks = static_cast<uint32_t>(blocks);
+                                     launch.cluster = static_cast<uint32_t>(kernel.cluster());
+                                     start_tensor(name, kernel, launch);
+                                   },
+                                   [&] { cuda::emulated::multiply_tiles(args); });
+                             });
   }
 
   template <cuda::Format F>

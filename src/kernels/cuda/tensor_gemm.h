@@ -261,13 +261,14 @@ inline bool fewer_rounds(const GemmArgs& a, int64_t many, int64_t few, int64_t m
 
 // Calls launch(kernel, blocks) with the TensorGemm for the rows: few read the weights as fast as
 // memory gives them, many reuse them. More than 32 rows are shared, or L2 limits what they take.
-template <class Launch>
-void launch_tensor_gemm(const GemmArgs& args, int64_t multiprocessors, const Launch& launch) {
+// Card has multiprocessors, and clusters<G>(size): how many of such clusters run at a time.
+template <class Card, class Launch>
+void launch_tensor_gemm(const GemmArgs& args, const Card& card, const Launch& launch) {
   const GemmGroup& w = args.weights;
   int segments = gemm_segments(w.count, args.n, args.k);
   int64_t rows = likely_rows(args);
   bool dense = w.begins == nullptr;
-  auto run = [&]<class G>(G kernel) { launch(kernel, kernel.blocks(multiprocessors)); };
+  auto run = [&]<class G>(G kernel) { launch(kernel, kernel.blocks(card.multiprocessors)); };
   auto run_few = [&]<Segments Of, int Sharers>() {
     if (rows <= 8) return run(TensorGemm<8, 1, Of>{args, segments});
     if (rows <= 16) return run(TensorGemm<16, 1, Of>{args, segments});
@@ -275,15 +276,22 @@ void launch_tensor_gemm(const GemmArgs& args, int64_t multiprocessors, const Lau
     if (rows <= 64) return run(TensorGemm<64, 1, Of, Sharers>{args, segments});
     run(TensorGemm<128, 2, Of, Sharers>{args, segments});
   };
-  bool many = segments == 1 && rows > 128 && fewer_rounds(args, 256, 128, multiprocessors);
-  if (many && dense) return run(TensorGemm<256, 2, Segments::kOne, 2>{args, segments});
-  if (many) return run(TensorGemm<256, 2, Segments::kOne>{args, segments});
-  if (!dense) return run_few.template operator()<Segments::kOfBlock, 1>();
-  if (segments > 1 && rows > 128 && fewer_rounds(args, 192, 128, multiprocessors)) {
-    return run(TensorGemm<192, 2, Segments::kOfBlock, 2>{args, segments});
+  auto fewer = [&](int64_t many, int64_t few) {
+    return rows > 128 && fewer_rounds(args, many, few, card.multiprocessors);
+  };
+  if (segments == 1 && fewer(256, 128)) {
+    if (!dense) return run(TensorGemm<256, 2, Segments::kOne>{args, segments});
+    return run(TensorGemm<256, 2, Segments::kOne, 2>{args, segments});
   }
-  if (segments == 1 || rows > 128) return run_few.template operator()<Segments::kOfBlock, 2>();
-  run_few.template operator()<Segments::kOfCluster, 1>();
+  if (!dense) return run_few.template operator()<Segments::kOfBlock, 1>();
+  if (segments == 1) return run_few.template operator()<Segments::kOfBlock, 2>();
+  if (rows <= 128) return run_few.template operator()<Segments::kOfCluster, 1>();
+  using Split = TensorGemm<256, 2, Segments::kOfCluster>;
+  Split split{args, segments};
+  int64_t clusters = split.blocks(card.multiprocessors) / segments;
+  if (rows <= 256 && clusters <= card.template clusters<Split>(segments)) return run(split);
+  if (fewer(192, 128)) return run(TensorGemm<192, 2, Segments::kOfBlock, 2>{args, segments});
+  run_few.template operator()<Segments::kOfBlock, 2>();
 }
 
 }  // namespace banyan::cuda

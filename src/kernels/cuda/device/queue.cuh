@@ -212,31 +212,41 @@ struct LaunchShape {
   int cluster = 1;
 };
 
-// Launches a kernel whose blocks may begin while the one before it runs: before it touches what
-// others write, each must wait_for_earlier_kernels(), and so must every block before it ends.
+// A launch of blocks that may begin while the kernel before it runs.
+struct EarlyLaunch {
+  explicit EarlyLaunch(const LaunchShape& shape, cudaStream_t stream = nullptr) {
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
+    config.gridDim = static_cast<unsigned>(shape.blocks);
+    config.blockDim = static_cast<unsigned>(shape.threads);
+    config.dynamicSmemBytes = shape.shared_bytes;
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = shape.cluster > 1 ? 2 : 1;
+  }
+  EarlyLaunch(const EarlyLaunch&) = delete;
+  EarlyLaunch& operator=(const EarlyLaunch&) = delete;
+
+  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchConfig_t config = {};
+};
+
+// Launches a kernel early: before it touches what others write, each of its blocks must
+// wait_for_earlier_kernels(), and so must every block before it ends.
 template <class... Arguments>
 void launch_early(Queue& queue, void (*function)(Arguments...), const LaunchShape& shape,
                   const Arguments&... arguments) {
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = static_cast<unsigned>(shape.blocks);
-  config.blockDim = static_cast<unsigned>(shape.threads);
-  config.dynamicSmemBytes = shape.shared_bytes;
-  config.stream = queue.stream();
-  config.attrs = attributes;
-  config.numAttrs = shape.cluster > 1 ? 2 : 1;
-  BANYAN_CHECK_CUDA(cudaLaunchKernelEx(&config, function, arguments...));
+  EarlyLaunch launch(shape, queue.stream());
+  BANYAN_CHECK_CUDA(cudaLaunchKernelEx(&launch.config, function, arguments...));
 }
 
-// The same of a kernel whose layout of shared memory is K.
+// Asks for the shared memory of a kernel whose layout of it is K, once: it takes longer than a
+// launch.
 template <class K>
-void launch_early(Queue& queue, void (*function)(K), const K& kernel, int64_t blocks,
-                  int cluster = 1) {
-  static const bool kAsked = [function] {  // each takes longer than a launch
+void ask_for_shared(void (*function)(K)) {
+  static const bool kAsked = [function] {
     BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            static_cast<int>(K::kSharedBytes)));
     // Or the card may keep so much for its cache that fewer blocks share a multiprocessor.
@@ -245,7 +255,23 @@ void launch_early(Queue& queue, void (*function)(K), const K& kernel, int64_t bl
     return true;
   }();
   static_cast<void>(kAsked);
+}
+
+template <class K>
+void launch_early(Queue& queue, void (*function)(K), const K& kernel, int64_t blocks,
+                  int cluster = 1) {
+  ask_for_shared(function);
   launch_early(queue, function, {blocks, K::kThreads, K::kSharedBytes, cluster}, kernel);
+}
+
+// How many clusters of the kernel's blocks run at a time.
+template <class K>
+int resident_clusters(void (*function)(K), int cluster) {
+  int clusters = 0;
+  ask_for_shared(function);
+  EarlyLaunch launch({cluster, K::kThreads, K::kSharedBytes, cluster});
+  BANYAN_CHECK_CUDA(cudaOccupancyMaxActiveClusters(&clusters, function, &launch.config));
+  return clusters;
 }
 
 }  // namespace banyan::cuda::device

@@ -318,11 +318,24 @@ __global__ __maxnreg__(G::kRegisters) void run_tensor_gemm(const __grid_constant
   if constexpr (G::kSharers > 1) cluster_barrier();  // others may still write to this block
 }
 
+// What launch_tensor_gemm asks a card.
+struct GemmCard {
+  int64_t multiprocessors;
+
+  template <class G>
+  int64_t clusters(int size) const {
+    static thread_local int64_t known[kSegmentsMax + 1] = {};  // asking takes long
+    if (known[size] == 0) known[size] = resident_clusters(run_tensor_gemm<G>, size);
+    return known[size];
+  }
+};
+
 inline void multiply_tiles(const GemmArgs& args) {
   Queue& queue = queue_of(args.launch.queue);
-  launch_tensor_gemm(args, queue.multiprocessors(), [&]<class G>(const G& kernel, int64_t blocks) {
-    launch_early(queue, run_tensor_gemm<G>, kernel, blocks, kernel.cluster());
-  });
+  launch_tensor_gemm(args, GemmCard{queue.multiprocessors()},
+                     [&]<class G>(const G& kernel, int64_t blocks) {
+                       launch_early(queue, run_tensor_gemm<G>, kernel, blocks, kernel.cluster());
+                     });
 }
 
 }  // namespace banyan::cuda::device
