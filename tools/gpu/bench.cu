@@ -115,6 +115,7 @@ class Bench {
     AttentionArgs args = {.launch = {.queue = queue_},
                           .q = q.data(),
                           .q_row_stride = kHeads * kDim,
+                          .rows = sequences * rows,
                           .k_pool = keys.data(),
                           .v_pool = values.data(),
                           .pool_dtype = DType::kBF16,

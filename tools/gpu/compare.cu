@@ -105,6 +105,7 @@ class Compare {
     std::vector<float> out(static_cast<size_t>(rows * kv_heads * group * rank));
     AttentionArgs a = {.q = q.data(),
                        .q_row_stride = kv_heads * group * width,
+                       .rows = rows,
                        .k_pool = keys.data(),
                        .v_pool = values.data(),
                        .pool_dtype = DType::kBF16,
@@ -229,7 +230,12 @@ int run_all() {
     compare.product("mxfp4", &T::gemm_mxfp4, rows, 130, 320, 32, 1);
     compare.product("fp8", &T::gemm_fp8, rows, 130, 512, 128, 1);
   }
+  // Tiles that only matrices as large as a card have: of 256, 192 and, by clusters, 256 rows.
+  compare.product("bf16", &T::gemm_bf16, 300, 132 * 128, 64, 64, 1);
+  compare.product("bf16", &T::gemm_bf16, 576, 4096, 512, 512, 1);
+  compare.product("bf16", &T::gemm_bf16, 200, 4096, 512, 512, 1);
   for (int64_t width : {64, 128, 256}) {
+    compare.attention(2, 4, width, 0, {{1, 1200}, {3, 510}, {9, 20}});
     for (int64_t window : {0, 700}) {
       compare.attention(2, 4, width, window, {{1, 1200}, {90, 0}, {3, 510}});
     }
