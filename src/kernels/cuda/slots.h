@@ -6,7 +6,7 @@
 // delta rule, output(head, i, d, sum), and decays(): how many decays of a row the log has.
 //
 // Where registers hold a state, which they do of nearly every model, all rows go one by one: a
-// prompt's too. A block has a quarter of the columns, and four threads have one of them. Elsewhere
+// prompt's too. A block has 32 of the columns, and four threads have one of them. Elsewhere
 // it goes chunk by chunk (kernels/slots.h is the same for CPUs).
 #pragma once
 
@@ -45,7 +45,7 @@ struct StrandChannel {
 };
 
 // A strand of a column of a head's state, which a thread holds in registers.
-template <int KeyDim, int ValueDim>
+template <int KeyDim>
 class ColumnStrand {
  public:
   // Replaces each value by body(c, value).
@@ -54,12 +54,16 @@ class ColumnStrand {
     BANYAN_UNROLL
     for (int i = 0; i < kValues; ++i) values_[i] = body(StrandChannel{strand, i}, values_[i]);
   }
-  // From the same column of a state in memory, or to one.
-  BANYAN_DEVICE void load(int strand, const float* state) {
-    each(strand, [=](int64_t c, float) { return state[c * ValueDim]; });
+  // From the same column of a state [KeyDim, value_dim] in memory, or to one.
+  BANYAN_DEVICE void load(int strand, const float* state, int64_t value_dim) {
+    state += strand * value_dim;
+    BANYAN_UNROLL
+    for (int i = 0; i < kValues; ++i, state += kStrands * value_dim) values_[i] = *state;
   }
-  BANYAN_DEVICE void store(int strand, float* state) {
-    each(strand, [=](int64_t c, float value) { return state[c * ValueDim] = value; });
+  BANYAN_DEVICE void store(int strand, float* state, int64_t value_dim) const {
+    state += strand * value_dim;
+    BANYAN_UNROLL
+    for (int i = 0; i < kValues; ++i, state += kStrands * value_dim) *state = values_[i];
   }
 
  private:
@@ -72,12 +76,13 @@ template <class Strand>
 struct StrandOf {
   Strand& values;
   int strand;
+  int64_t value_dim;
 
   template <class Body>
   BANYAN_DEVICE void each(const Body& body) {
     values.each(strand, body);
   }
-  BANYAN_DEVICE void copy_to(float* state) { values.store(strand, state); }
+  BANYAN_DEVICE void copy_to(float* state) { values.store(strand, state, value_dim); }
 };
 
 // A column of any height, in memory.
@@ -127,14 +132,19 @@ struct StrandSum {
   BANYAN_DEVICE void add(int64_t, float x, float y) { at = fused(x, y, at); }
 };
 
-// Whether a head's columns fit into registers: heads of nearly every model.
-inline constexpr int kRegisterDim = 128;
+// Whether registers hold a head's columns: of heads of nearly every model, and of Mamba 2 with a
+// state of 128.
+inline constexpr int kRegisterDim = 128;                      // key_dim
+inline constexpr int kOwnColumns = kBlockThreads / kStrands;  // of a block
 template <class Args>
 BANYAN_HOST_DEVICE bool in_registers(const Args& a) {
-  return a.key_dim == kRegisterDim && a.value_dim == kRegisterDim;
+  return a.key_dim == kRegisterDim && a.value_dim % kOwnColumns == 0;
 }
-inline constexpr int kOwnColumns = kBlockThreads / kStrands;  // of a block
-inline constexpr int kPieces = kRegisterDim / kOwnColumns;    // of a head
+// The blocks that share a head.
+template <class Args>
+BANYAN_HOST_DEVICE int64_t pieces_of(const Args& a) {
+  return in_registers(a) ? a.value_dim / kOwnColumns : 1;
+}
 
 // The updates of the draft rows of one head of a span.
 template <class Kernel, class Head>
@@ -302,7 +312,9 @@ class RegisterRun {
 
   BANYAN_DEVICE void run() {
     block_.each([&](int thread) {
-      if (span_.first_position > 0) strands_[thread].load(thread % kStrands, state(thread));
+      if (span_.first_position > 0) {
+        strands_[thread].load(thread % kStrands, state(thread), kernel_.a.value_dim);
+      }
       auto strand = strand_of(thread);
       run_.replay_log(strand, column(thread));
     });
@@ -315,20 +327,19 @@ class RegisterRun {
   }
 
  private:
-  using Strand = ColumnStrand<kRegisterDim, kRegisterDim>;
+  using Strand = ColumnStrand<kRegisterDim>;
 
   BANYAN_DEVICE int64_t column(int thread) const { return first_column_ + thread / kStrands; }
   BANYAN_DEVICE float* state(int thread) const { return head_.state + column(thread); }
   BANYAN_DEVICE StrandOf<Strand> strand_of(int thread) {
-    return {strands_[thread], thread % kStrands};
+    return {strands_[thread], thread % kStrands, kernel_.a.value_dim};
   }
 
   BANYAN_DEVICE void stage(int64_t first, int64_t count) {
     for_each(block_, count * kRegisterDim, [&](int64_t item) {
       int64_t r = item / kRegisterDim, c = item % kRegisterDim;
       staged_[r].stage(GivenRow<Kernel, Head>{kernel_, head_, first + r}, static_cast<int>(c));
-      int64_t d = c - first_column_;
-      if (d >= 0 && d < kOwnColumns) staged_[r].values[d] = head_.v(first + r)[c];
+      if (c < kOwnColumns) staged_[r].values[c] = head_.v(first + r)[first_column_ + c];
     });
   }
 
@@ -356,7 +367,7 @@ class RegisterRun {
   }
 
   BANYAN_DEVICE void store_state() {
-    block_.alone([&](int thread) { strands_[thread].store(thread % kStrands, state(thread)); });
+    block_.alone([&](int thread) { strand_of(thread).copy_to(state(thread)); });
   }
 
   Block& block_;
@@ -414,7 +425,7 @@ BANYAN_DEVICE void run_head(Block& block, const Kernel& kernel, int64_t s, const
   if (in_registers(kernel.a)) {
     bool logs = log.rows().count > 0;  // then one block knows when all columns have read the log
     if (logs && piece > 0) return;
-    for (int64_t end = logs ? kPieces : piece + 1; piece < end; ++piece) {
+    for (int64_t end = logs ? pieces_of(kernel.a) : piece + 1; piece < end; ++piece) {
       RegisterRun<Block, Kernel, Head>(block, kernel, s, head, log, piece).run();
     }
   } else {
@@ -442,7 +453,7 @@ template <class Args>
 Shape slot_shape(const Args& a, size_t shared_bytes, size_t scratch_bytes) {
   int64_t blocks = a.spans.count * a.heads;
   if (in_registers(a)) {
-    return {.blocks = blocks * kPieces, .shared_bytes = kStagedRows * sizeof(StagedRow)};
+    return {.blocks = blocks * pieces_of(a), .shared_bytes = kStagedRows * sizeof(StagedRow)};
   }
   size_t drafts = a.spans.drafts != nullptr ? a.key_dim * a.value_dim * sizeof(float) : 0;
   return {.blocks = blocks,
@@ -453,7 +464,7 @@ Shape slot_shape(const Args& a, size_t shared_bytes, size_t scratch_bytes) {
 template <class Block, class Kernel>
 BANYAN_DEVICE void run_all_heads(Block& block, const Kernel& kernel) {
   const auto& a = kernel.a;
-  int64_t pieces = in_registers(a) ? kPieces : 1, items = a.spans.count * a.heads * pieces;
+  int64_t pieces = pieces_of(a), items = a.spans.count * a.heads * pieces;
   for (int64_t item = block.index(); item < items; item += block.count()) {
     int64_t number = quotient(item, pieces), span = quotient(number, a.heads);
     HeadOf<std::decay_t<decltype(a)>> head(a, span, number - span * a.heads);
