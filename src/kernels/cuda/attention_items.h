@@ -97,7 +97,8 @@ void launch_tensor_attention(const AttentionArgs& args, float* parts, int64_t mu
     launch(kernel, MergeParts{args, parts, K::kTileRows, kernel.blocks});
   };
   auto run_of_width = [&]<int Width>() {
-    bool many = args.rows * args.q_heads > args.span_count * args.kv_heads * kQueryTile;
+    bool many = args.rows * args.q_heads > args.span_count * args.kv_heads * kQueryTile &&
+                args.selected.runs == nullptr;
     many ? run(TensorAttention<Width, Width, 2, 1>{args, parts})
          : run(TensorAttention<Width, Width, 1, 1>{args, parts});
   };

@@ -32,8 +32,7 @@ inline constexpr int64_t kQueryTile = 64;  // rows: tokens times the query heads
 // Whether tensor cores compute it; other shapes and types have the kernels of attention.h.
 constexpr bool on_tensor_cores(const AttentionArgs& a) {
   bool fits = a.head_dim == 64 || a.head_dim == 128 || a.head_dim == 256;
-  return fits && a.head_dim == a.value_dim && a.pool_dtype == DType::kBF16 && a.blocks == nullptr &&
-         a.selected.runs == nullptr;
+  return fits && a.head_dim == a.value_dim && a.pool_dtype == DType::kBF16 && a.blocks == nullptr;
 }
 constexpr bool on_tensor_cores(const LatentAttentionArgs& a) {
   return a.width == kLatentWidth && a.rank == kLatentRank && a.pool_dtype == DType::kBF16;
