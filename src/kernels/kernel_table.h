@@ -214,14 +214,18 @@ struct PageWriteArgs {
 // if it has a weight. Something of this happens to q, or q is null. In the end q is in q_out, and
 // the rows of the spans are in the pools as by PageWriteArgs, all to the bits of these kernels one
 // after another.
+//
+// The latents of latent attention are one head of keys in two parts, without queries and values:
+// the columns before `split` are normed, and those from there on are rotated.
 struct PlaceHeadsArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, q_heads, head_dim], heads dense inside a row; null: none
   const float* k = nullptr;  // [rows, kv_heads, head_dim]; null: neither keys nor values
-  const float* v = nullptr;  // [rows, kv_heads, head_dim]; may be k
+  const float* v = nullptr;  // [rows, kv_heads, head_dim]; may be k; null: no values
   int64_t q_row_stride = 0, k_row_stride = 0, v_row_stride = 0;
   int64_t rows = 0, q_heads = 0, kv_heads = 0, head_dim = 0;
-  const float* q_weight = nullptr;  // [head_dim] or null: no norm
+  int64_t split = 0;                // also of quantised rows; 0: heads are not in parts
+  const float* q_weight = nullptr;  // [normed_columns()] or null: no norm
   const float* k_weight = nullptr;
   const float* v_weight = nullptr;
   const float* cos = nullptr;  // [rows, pairs]
@@ -239,6 +243,8 @@ struct PlaceHeadsArgs {
   const SpanArgs* spans = nullptr;
   int64_t span_count = 0;
   const int32_t* page_table = nullptr;
+
+  constexpr int64_t normed_columns() const { return split > 0 ? split : head_dim; }
 };
 
 // The inverse of PageWriteArgs: gathers row i of each span as f32.

@@ -17,11 +17,11 @@ struct HeadRows {
 };
 
 // Norms heads, if there is a weight, and rotates them if there are pairs. Whatever changes them
-// writes to `room`, which is dense.
+// writes to `room`, which is dense. Of heads in parts, what is rotated has not been normed.
 template <auto kRmsNorm, auto kRope>
 static void norm_and_rotate(const PlaceHeadsArgs& a, HeadRows& rows, const float* weight,
                             int64_t pairs, float* room) {
-  HeadRows changed = {room, rows.heads * a.head_dim, rows.heads};
+  HeadRows given = rows, changed = {room, rows.heads * a.head_dim, rows.heads};
   auto norm = [&] {
     if (weight == nullptr) return;
     kRmsNorm({.launch = a.launch,
@@ -32,24 +32,25 @@ static void norm_and_rotate(const PlaceHeadsArgs& a, HeadRows& rows, const float
               .y_row_stride = changed.row_stride,
               .rows = a.rows,
               .groups = rows.heads,
-              .dim = a.head_dim,
+              .dim = a.normed_columns(),
               .eps = a.eps});
     rows = changed;
   };
   if (!a.norm_after_rope) norm();
-  if (pairs > 0) {
+  if (pairs > 0 || a.split > 0) {
+    const HeadRows& from = a.split > 0 ? given : rows;
     kRope({.launch = a.launch,
-           .x = rows.x,
-           .x_row_stride = rows.row_stride,
+           .x = from.x + a.split,
+           .x_row_stride = from.row_stride,
            .x_head_stride = a.head_dim,
            .cos = a.cos,
            .sin = a.sin,
-           .y = room,
+           .y = room + a.split,
            .y_row_stride = changed.row_stride,
            .y_head_stride = a.head_dim,
            .rows = a.rows,
            .heads = rows.heads,
-           .head_dim = a.head_dim,
+           .head_dim = a.head_dim - a.split,
            .pairs = pairs,
            .layout = a.layout});
     rows = changed;
@@ -67,6 +68,7 @@ static void write_heads(const PlaceHeadsArgs& a, const HeadRows& rows, void* poo
               .heads = rows.heads,
               .width = a.head_dim,
               .page_size = a.page_size,
+              .split = a.split,
               .spans = a.spans,
               .span_count = a.span_count,
               .page_table = a.page_table});
@@ -82,6 +84,7 @@ static void place_heads_by(const PlaceHeadsArgs& a) {
   HeadRows k = {a.k, a.k_row_stride, a.kv_heads}, v = {a.v, a.v_row_stride, a.kv_heads};
   norm_and_rotate<kRmsNorm, kRope>(a, k, a.k_weight, a.pairs, a.kv_room);
   write_heads<kPageWrite>(a, k, a.k_pool);
+  if (a.v == nullptr) return;
   norm_and_rotate<kRmsNorm, kRope>(a, v, a.v_weight, 0, a.kv_room);
   write_heads<kPageWrite>(a, v, a.v_pool);
 }

@@ -171,7 +171,7 @@ Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) con
   }
   if (query_scale_.beta != 0) q = scale(s, q, 1, query_scale_);
   Tensor latent = in.columns(in.dim(1) - shape_.width(), shape_.width());
-  write_pages(s, latent_rows(s, latent, latent_norm_, eps_, own, shape_), latents_);
+  place_latents(s, latent, latent_norm_, eps_, own, shape_, latents_);
   if (index_) (*index_)(s, x, low, rotation);
   Tensor out = s.allocate({x.dim(0), shape_.heads * shape_.value_dim});
   attend(s, q, own, out);

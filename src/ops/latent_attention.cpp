@@ -246,7 +246,8 @@ class ExpandedPages {
 };
 
 void check_latents(const StateSpec& spec, const LatentShape& shape) {
-  CHECK(spec.heads == 1 && spec.width == shape.width() && spec.reach == StateReach::kAll,
+  CHECK(spec.heads == 1 && spec.width == shape.width() && spec.reach == StateReach::kAll &&
+            spec.tokens_per_row == 1,
         "{}: {} heads of {}", spec.name, spec.heads, spec.width);
   CHECK(spec.split == (shape.rope_dim > 0 ? shape.rank : 0), "{}: split at {}", spec.name,
         spec.split);
@@ -254,24 +255,35 @@ void check_latents(const StateSpec& spec, const LatentShape& shape) {
 
 }  // namespace
 
-Tensor latent_rows(Step& s, Tensor x, Tensor norm, float eps, const Rotation& rotation,
-                   const LatentShape& shape) {
+void place_latents(Step& s, Tensor x, Tensor norm, float eps, const Rotation& rotation,
+                   const LatentShape& shape, StateId latents) {
+  const StateSpec& spec = s.pools.spec(latents);
+  check_latents(spec, shape);
   x.check_matrix(shape.width());
   CHECK(norm.count() == shape.rank, "a norm of {} columns", norm.count());
-  Tensor y = s.allocate({x.dim(0), shape.width()});
-  s.kernels.rms_norm({.launch = s.launch,
-                      .x = x.f32(),
-                      .x_row_stride = x.stride(0),
-                      .weight = norm.f32(),
-                      .y = y.f32(),
-                      .y_row_stride = y.stride(0),
-                      .rows = x.dim(0),
-                      .dim = shape.rank,
-                      .eps = eps});
-  rotate_into(s, x.columns(shape.rank, shape.rope_dim), shape.rope_dim,
-              y.columns(shape.rank, shape.rope_dim), shape.rope_dim, 1, shape.rope_dim, rotation,
-              shape.layout);
-  return y;
+  bool rotates = shape.rope_dim > 0 && !rotation.cos.empty();
+  int64_t pairs = rotates ? rotation.cos.dim(1) : 0;
+  CHECK(pairs * 2 <= shape.rope_dim, "{} pairs of {}", pairs, shape.rope_dim);
+  s.kernels.place_heads({.launch = s.launch,
+                         .k = x.f32(),
+                         .k_row_stride = x.stride(0),
+                         .rows = x.dim(0),
+                         .kv_heads = 1,
+                         .head_dim = shape.width(),
+                         .split = spec.split,
+                         .k_weight = norm.f32(),
+                         .cos = rotates ? rotation.cos.f32() : nullptr,
+                         .sin = rotates ? rotation.sin.f32() : nullptr,
+                         .pairs = pairs,
+                         .eps = eps,
+                         .layout = shape.layout,
+                         .kv_room = s.allocate({x.dim(0), shape.width()}).f32(),
+                         .k_pool = s.pools.pool(latents),
+                         .pool_dtype = spec.dtype,
+                         .page_size = s.pools.page_size_tokens(),
+                         .spans = s.inputs.stored.device,
+                         .span_count = s.inputs.stored.count(),
+                         .page_table = s.table_inputs(latents).units});
 }
 
 Tensor latent_queries(Step& s, Tensor q, const PackedMatrix& keys, const Rotation& rotation,

@@ -28,10 +28,10 @@ struct LatentShape {
   int64_t query_dim() const { return nope_dim + rope_dim; }
 };
 
-// x [T, rank + rope_dim] with its first `rank` columns normalised and the others rotated (unchanged
-// if the rotation is empty) -> the same shape.
-Tensor latent_rows(Step& s, Tensor x, Tensor norm, float eps, const Rotation& rotation,
-                   const LatentShape& shape);
+// Stores x [T, rank + rope_dim], with its first `rank` columns normalised and the others rotated
+// (unchanged if the rotation is empty), at the rows' positions in the state.
+void place_latents(Step& s, Tensor x, Tensor norm, float eps, const Rotation& rotation,
+                   const LatentShape& shape, StateId latents);
 
 // For each head of q [T, heads * (nope_dim + rope_dim)]: its first part times the head's `keys`
 // [rank, nope_dim], and its second part rotated -> [T, heads * (rank + rope_dim)].

@@ -20,15 +20,18 @@ struct Case {
   bool queries = true, keys = true;
   DType dtype = DType::kBF16;
   int64_t shift = 0;  // columns by which rows begin later than fours do
+  int64_t split = 0;  // not 0: latents, which are one head of keys
 
   std::string text() const {
-    return fmt::format("{} columns, {} pairs {}, norms {}, values {} {}, {} {}, {}, shift {}",
-                       head_dim, pairs, int(layout), int(norms), value_norm, value_is_key, queries,
-                       keys, dtype_name(dtype), shift);
+    return fmt::format(
+        "{} columns, {} pairs {}, norms {}, values {} {}, {} {}, {}, shift {}, split {}", head_dim,
+        pairs, int(layout), int(norms), value_norm, value_is_key, queries, keys, dtype_name(dtype),
+        shift, split);
   }
+  int64_t kv_heads() const { return split > 0 ? 1 : 2; }
 };
 
-constexpr int64_t kQHeads = 6, kKvHeads = 2, kPageSize = 4, kPages = 8;
+constexpr int64_t kQHeads = 6, kPageSize = 4, kPages = 8;
 
 // Two sequences, one of them in two spans; the last row is stored twice.
 const std::vector<SpanArgs> kSpans = {
@@ -41,7 +44,7 @@ constexpr int64_t kRows = 9;
 
 // The inputs of a case, and what a table makes of them.
 struct Placed {
-  Placed(const Case& c, uint64_t seed) : c(c), stride((kQHeads + 2 * kKvHeads) * c.head_dim) {
+  Placed(const Case& c, uint64_t seed) : c(c), stride((kQHeads + 2 * c.kv_heads()) * c.head_dim) {
     Random random(seed);
     qkv = random.normals(kRows * (stride + c.shift) + c.shift, 3);
     cos = random.normals(kRows * c.pairs);
@@ -49,21 +52,24 @@ struct Placed {
     for (std::vector<float>* weight : {&q_weight, &k_weight, &v_weight}) {
       *weight = random.normals(c.head_dim + c.shift);
     }
-    size_t pool = kPages * kKvHeads * kPageSize *
-                  static_cast<size_t>(state_row_bytes(c.dtype, {.width = c.head_dim}));
+    RowShape shape = {.width = c.head_dim, .split = c.split};
+    auto pool =
+        static_cast<size_t>(kPages * c.kv_heads() * kPageSize * state_row_bytes(c.dtype, shape));
     q.assign(kRows * kQHeads * c.head_dim, -7);
-    room.assign(kRows * kKvHeads * c.head_dim, NAN);
+    room.assign(kRows * c.kv_heads() * c.head_dim, NAN);
     for (std::vector<float>* x : {&k_pool, &v_pool}) x->assign(pool / sizeof(float) + 1, 0.0f);
   }
 
   PlaceHeadsArgs args() {
-    int64_t row = stride + c.shift, q_width = kQHeads * c.head_dim, width = kKvHeads * c.head_dim;
+    int64_t row = stride + c.shift, q_width = kQHeads * c.head_dim,
+            width = c.kv_heads() * c.head_dim;
     const float* x = qkv.data() + c.shift;
     bool norms = c.norms != Norms::kNone;
     PlaceHeadsArgs a = {.rows = kRows,
                         .q_heads = kQHeads,
-                        .kv_heads = kKvHeads,
+                        .kv_heads = c.kv_heads(),
                         .head_dim = c.head_dim,
+                        .split = c.split,
                         .q_weight = norms ? q_weight.data() + c.shift : nullptr,
                         .k_weight = norms ? k_weight.data() + c.shift : nullptr,
                         .v_weight = c.value_norm ? v_weight.data() + c.shift : nullptr,
@@ -82,9 +88,9 @@ struct Placed {
                         .spans = kSpans.data(),
                         .span_count = std::ssize(kSpans),
                         .page_table = kTable.data()};
-    if (c.queries) a.q = x;
+    if (c.queries && c.split == 0) a.q = x;
     if (c.keys) a.k = x + q_width;
-    if (c.keys) a.v = c.value_is_key ? a.k : x + q_width + width;
+    if (c.keys && c.split == 0) a.v = c.value_is_key ? a.k : x + q_width + width;
     a.q_row_stride = a.k_row_stride = a.v_row_stride = row;
     return a;
   }
@@ -120,22 +126,22 @@ std::vector<float> changed(const KernelTable& table, const PlaceHeadsArgs& a, co
                     .y_row_stride = width,
                     .rows = kRows,
                     .groups = heads,
-                    .dim = a.head_dim,
+                    .dim = a.normed_columns(),
                     .eps = a.eps});
   };
   if (weight != nullptr && !a.norm_after_rope) norm();
   std::vector<float> from = y;
-  table.rope({.x = from.data(),
+  table.rope({.x = from.data() + a.split,
               .x_row_stride = width,
               .x_head_stride = a.head_dim,
               .cos = a.cos,
               .sin = a.sin,
-              .y = y.data(),
+              .y = y.data() + a.split,
               .y_row_stride = width,
               .y_head_stride = a.head_dim,
               .rows = kRows,
               .heads = heads,
-              .head_dim = a.head_dim,
+              .head_dim = a.head_dim - a.split,
               .pairs = pairs,
               .layout = a.layout});
   if (weight != nullptr && a.norm_after_rope) norm();
@@ -146,20 +152,21 @@ void place_apart(const KernelTable& table, Placed& to) {
   PlaceHeadsArgs a = to.args();
   auto write = [&](const std::vector<float>& x, void* pool) {
     table.page_write({.x = x.data(),
-                      .x_row_stride = kKvHeads * a.head_dim,
+                      .x_row_stride = a.kv_heads * a.head_dim,
                       .pool = pool,
                       .pool_dtype = a.pool_dtype,
-                      .heads = kKvHeads,
+                      .heads = a.kv_heads,
                       .width = a.head_dim,
                       .page_size = a.page_size,
+                      .split = a.split,
                       .spans = a.spans,
                       .span_count = a.span_count,
                       .page_table = a.page_table});
   };
   if (a.q != nullptr) to.q = changed(table, a, a.q, kQHeads, a.q_weight, a.pairs);
   if (a.k == nullptr) return;
-  write(changed(table, a, a.k, kKvHeads, a.k_weight, a.pairs), a.k_pool);
-  write(changed(table, a, a.v, kKvHeads, a.v_weight, 0), a.v_pool);
+  write(changed(table, a, a.k, a.kv_heads, a.k_weight, a.pairs), a.k_pool);
+  if (a.v != nullptr) write(changed(table, a, a.v, a.kv_heads, a.v_weight, 0), a.v_pool);
 }
 
 void expect_same(const Case& c, uint64_t seed) {
@@ -197,6 +204,22 @@ TEST(PlaceHeads, OfEveryWidth) {
       expect_same({.head_dim = head_dim, .pairs = pairs, .dtype = dtype, .shift = 1}, seed++);
     }
     expect_same({.head_dim = 520, .pairs = 260, .value_norm = true, .dtype = dtype}, seed++);
+  }
+}
+
+// With what turns or without, in fours or not, and with norms that a warp does not have.
+TEST(PlaceHeads, OfLatents) {
+  uint64_t seed = 200;
+  for (DType dtype : kPageTypes) {
+    for (auto [split, rest] : {std::pair{512, 64}, {30, 10}, {5, 2}, {520, 64}}) {
+      Case c = {.head_dim = split + rest, .pairs = rest / 2, .dtype = dtype, .split = split};
+      expect_same(c, seed++);
+      c.layout = RopeLayout::kInterleaved;
+      c.shift = 1;
+      expect_same(c, seed++);
+      c.pairs = 0;
+      expect_same(c, seed++);
+    }
   }
 }
 

@@ -1,5 +1,5 @@
-// Norms, rotation and page writes of the heads of queries, keys and values in one launch (the
-// definition is in kernels/place_heads.h).
+// Norms, rotation and page writes of the heads of queries, keys and values, or of latents, in one
+// launch (the definition is in kernels/place_heads.h).
 #pragma once
 
 #include "kernels/cuda/block.h"
@@ -24,17 +24,20 @@ struct PlaceHeads {
   PlaceHeadsArgs a;
 
   BANYAN_HOST_DEVICE int64_t q_items() const { return a.q != nullptr ? a.rows * a.q_heads : 0; }
+  BANYAN_HOST_DEVICE int64_t stored_heads() const {  // of a row
+    return (a.k != nullptr ? a.kv_heads : 0) + (a.v != nullptr ? a.kv_heads : 0);
+  }
   BANYAN_HOST_DEVICE int64_t span_count() const { return a.k != nullptr ? a.span_count : 0; }
   BANYAN_HOST_DEVICE int64_t head_floats() const { return (a.head_dim + 3) / 4 * 4; }
   BANYAN_HOST_DEVICE size_t heads_begin() const {  // in shared memory, behind the spans' rows
     return (SpanRows::shared_bytes(span_count()) + sizeof(Four) - 1) / sizeof(Four) * sizeof(Four);
   }
   BANYAN_HOST_DEVICE bool fours() const {
-    return in_fours(a.head_dim, a.q, a.k, a.v, a.q_row_stride, a.k_row_stride, a.v_row_stride,
-                    a.q_weight, a.k_weight, a.v_weight, a.q_out);
+    return in_fours(a.head_dim, a.split, a.q, a.k, a.v, a.q_row_stride, a.k_row_stride,
+                    a.v_row_stride, a.q_weight, a.k_weight, a.v_weight, a.q_out);
   }
   Shape shape() const {
-    int64_t items = q_items() + (a.k != nullptr ? 2 * a.rows * a.kv_heads : 0);
+    int64_t items = q_items() + a.rows * stored_heads();
     size_t heads_bytes = static_cast<size_t>(kHeads * head_floats()) * sizeof(float);
     return {.blocks = blocks_for(items * kWarp), .shared_bytes = heads_begin() + heads_bytes};
   }
@@ -63,14 +66,14 @@ struct PlaceHeads {
             .q_out = a.q_out + item * a.head_dim};
   }
   BANYAN_DEVICE Head key_or_value(const SpanRows& rows, int64_t item) const {
-    int64_t number = quotient(item, 2 * a.kv_heads), head = item - number * 2 * a.kv_heads;
+    int64_t number = quotient(item, stored_heads()), head = item - number * stored_heads();
     bool is_key = head < a.kv_heads;
     if (!is_key) head -= a.kv_heads;
     SpanRow at = rows.at(number);
     const SpanArgs& span = a.spans[at.span];
     int64_t row = span.row_begin + at.i;
     int64_t to = pool_offset(a.page_table, span, span.first_position + at.i, head, a.kv_heads,
-                             a.page_size, row_stride<S>({.width = a.head_dim}));
+                             a.page_size, row_stride<S>(shape_of_row()));
     if (!is_key) {
       return {.x = a.v + row * a.v_row_stride + head * a.head_dim,
               .weight = a.v_weight,
@@ -83,11 +86,13 @@ struct PlaceHeads {
             .to = static_cast<S*>(a.k_pool) + to};
   }
 
+  BANYAN_DEVICE RowShape shape_of_row() const { return {.width = a.head_dim, .split = a.split}; }
+
   template <int N, class Block>
   BANYAN_DEVICE void run(Block& block) const {
     SpanRows rows(block, a.spans, span_count());
     auto* shared = block.template shared<std::byte>() + heads_begin();
-    int64_t items = q_items() + rows.count() * 2 * a.kv_heads;
+    int64_t items = q_items() + rows.count() * stored_heads();
     for (int64_t i = block.index() * kHeads; i < items; i += block.count() * kHeads) {
       typename Block::template PerThread<Head> heads;
       auto row_of = [&](int thread) {
@@ -116,19 +121,20 @@ struct PlaceHeads {
   template <int N, class Block, class Heads, class RowOf>
   BANYAN_DEVICE void norm(Block& block, Heads& heads, const RowOf& row_of) const {
     if (a.q_weight == nullptr && a.k_weight == nullptr && a.v_weight == nullptr) return;
+    int64_t dim = a.normed_columns();
     auto squares = block.reduce_warps(
         [&](int thread) {
           if (heads[thread].weight == nullptr) return 0.0f;
-          RowSource<N> x = {row_of(thread), a.head_dim};
-          return Norm::squares(a.head_dim, thread % kWarp, x);
+          RowSource<N> x = {row_of(thread), dim};
+          return Norm::squares(dim, thread % kWarp, x);
         },
         Plus());
     block.each([&](int thread) {
       if (heads[thread].weight == nullptr) return;
       float* row = row_of(thread);
-      RowSource<N> x = {row, a.head_dim}, weight = {heads[thread].weight, a.head_dim};
-      Norm::scale(a.head_dim, thread % kWarp, Norm::factor(squares[thread], a.head_dim, a.eps), x,
-                  weight, [&](int64_t c, const Four& y) { store_four<N>(row, c, a.head_dim, y); });
+      RowSource<N> x = {row, dim}, weight = {heads[thread].weight, dim};
+      Norm::scale(dim, thread % kWarp, Norm::factor(squares[thread], dim, a.eps), x, weight,
+                  [&](int64_t c, const Four& y) { store_four<N>(row, c, dim, y); });
     });
   }
 
@@ -137,7 +143,7 @@ struct PlaceHeads {
     block.each([&](int thread) {
       const Head& head = heads[thread];
       if (head.cos == nullptr) return;
-      float* row = row_of(thread);
+      float* row = row_of(thread) + a.split;
       for (int64_t i = thread % kWarp; i < a.pairs; i += kWarp) {
         rotate_pair(a.layout, a.pairs, i, head.cos[i], head.sin[i], row, row);
       }
@@ -146,40 +152,45 @@ struct PlaceHeads {
 
   template <int N, class Block, class Heads, class RowOf>
   BANYAN_DEVICE void keep(Block& block, Heads& heads, const RowOf& row_of) const {
-    if constexpr (kIsCode<S>) {
-      auto largest = block.reduce_warps(
-          [&](int thread) {
-            float most = 0;
-            if (heads[thread].to == nullptr) return most;
-            for (int64_t c = thread % kWarp; c < a.head_dim; c += kWarp) {
-              most = Largest()(most, magnitude_for_scale(row_of(thread)[c]));
-            }
-            return most;
-          },
-          Largest());
-      block.each([&](int thread) {
-        const Head& head = heads[thread];
-        if (head.q_out != nullptr) copy<N>(row_of(thread), thread % kWarp, head.q_out);
-        if (head.to != nullptr)
-          store_codes(row_of(thread), thread % kWarp, largest[thread], head.to);
-      });
-    } else {
-      block.each([&](int thread) {
-        const Head& head = heads[thread];
-        if (head.q_out != nullptr) copy<N>(row_of(thread), thread % kWarp, head.q_out);
+    block.each([&](int thread) {
+      const Head& head = heads[thread];
+      if (head.q_out != nullptr) copy<N>(row_of(thread), thread % kWarp, head.q_out);
+      if constexpr (!kIsCode<S>) {
         if (head.to != nullptr) store_columns(row_of(thread), thread % kWarp, head.to);
-      });
+      }
+    });
+    if constexpr (kIsCode<S>) {
+      keep_codes(block, heads, row_of, 0);
+      if (a.split > 0) keep_codes(block, heads, row_of, 1);
     }
   }
 
-  // The lanes of a warp store what store_row() does.
-  BANYAN_DEVICE void store_codes(const float* x, int thread, float largest, S* to) const {
-    RowShape shape = {.width = a.head_dim};
-    ColumnCodes<S> code(largest);
-    for (int64_t c = thread; c < shape.code_bytes(); c += kWarp) {
-      to[c] = c < a.head_dim ? code(x[c]) : S{};
-    }
-    if (thread == 0) *reinterpret_cast<float*>(to + shape.code_bytes()) = code.scale();
+  // The columns before the split, or from there on. The lanes of a warp store what store_row()
+  // does.
+  template <class Block, class Heads, class RowOf>
+  BANYAN_DEVICE void keep_codes(Block& block, Heads& heads, const RowOf& row_of, int part) const {
+    int64_t begin = part == 0 ? 0 : a.split, end = part == 0 ? a.normed_columns() : a.head_dim;
+    auto largest = block.reduce_warps(
+        [&](int thread) {
+          float most = 0;
+          if (heads[thread].to == nullptr) return most;
+          for (int64_t c = begin + thread % kWarp; c < end; c += kWarp) {
+            most = Largest()(most, magnitude_for_scale(row_of(thread)[c]));
+          }
+          return most;
+        },
+        Largest());
+    int64_t codes_end = end < a.head_dim ? end : shape_of_row().code_bytes();
+    block.each([&](int thread) {
+      S* to = heads[thread].to;
+      if (to == nullptr) return;
+      ColumnCodes<S> code(largest[thread]);
+      for (int64_t c = begin + thread % kWarp; c < codes_end; c += kWarp) {
+        to[c] = c < end ? code(row_of(thread)[c]) : S{};
+      }
+      auto* scales = reinterpret_cast<float*>(to + shape_of_row().code_bytes());
+      if (thread % kWarp == 0) scales[part] = code.scale();
+    });
   }
   BANYAN_DEVICE void store_columns(const float* x, int thread, S* to) const {
     using Write = PageWrite<S>;

@@ -107,7 +107,7 @@ void page_write(const PageWriteArgs& args) {
 
 template <class Device>
 void place_heads(const PlaceHeadsArgs& args) {
-  if (args.head_dim <= RmsNorm::kWarpColumns) {
+  if (args.normed_columns() <= RmsNorm::kWarpColumns) {
     return launch_for<Device, PlaceHeads>(args.pool_dtype, args);
   }
   place_heads_by<launch<Device, RmsNorm, RmsNormArgs>, launch<Device, Rope, RopeArgs>,
