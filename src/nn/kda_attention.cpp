@@ -64,9 +64,6 @@ KdaAttention::KdaAttention(Builder b, const KdaConfig& c)
 Tensor KdaAttention::operator()(Step& s, Tensor x) const {
   int64_t width = shape_.heads * shape_.key_dim;
   Tensor in = input_(s, x);
-  Tensor qkv = conv_(s, in.columns(0, 3 * width));
-  Tensor qk = unit_(s, qkv.columns(0, 2 * width));
-
   int64_t half = (in.dim(1) - 3 * width - shape_.heads) / 2;
   Tensor decay = in.columns(3 * width, half), gate = in.columns(3 * width + half, half);
   Tensor beta = in.columns(in.dim(1) - shape_.heads, shape_.heads);
@@ -74,6 +71,10 @@ Tensor KdaAttention::operator()(Step& s, Tensor x) const {
     decay = (*decay_)(s, decay);
     gate = (*gate_)(s, gate);
   }
+
+  // The norms and the gates follow each other, so that a card may compute them at once.
+  Tensor qkv = conv_(s, in.columns(0, 3 * width));
+  Tensor qk = unit_(s, qkv.columns(0, 2 * width));
   DeltaGates delta = delta_gates(s, decay, beta, log_rate_, decay_bias_, lower_bound_);
   Tensor out = delta_attention(s, qk.columns(0, width), qk.columns(width, width),
                                qkv.columns(2 * width, width), delta, state_, shape_);

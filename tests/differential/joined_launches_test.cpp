@@ -138,11 +138,12 @@ TEST(JoinedLaunches, TheCopyMayReplaceASummand) {
   EXPECT_TRUE(joined == apart);
 }
 
-// How many launches a sum and the norm are.
-size_t launches(const Add& sum, const RmsNorm& norm) {
+// How many launches two kernels are.
+template <class First, class Second>
+size_t launches_of(const First& first, const Second& second) {
   Collector collector;
-  collector.add(sum);
-  collector.add(norm);
+  collector.add(first);
+  collector.add(second);
   return collector.launches().size();
 }
 
@@ -150,13 +151,13 @@ TEST(JoinedLaunches, OtherNormsAreNotJoined) {
   Stream s(4, 128, 6), odd(3, 7, 7);
   Add sum = s.add_kernel();
   RmsNorm norm = s.norm_kernel(s.sum);
-  ASSERT_EQ(launches(sum, norm), 1u);
-  EXPECT_EQ(launches(odd.add_kernel(), odd.norm_kernel(odd.sum)), 2u) << "not in fours";
-  EXPECT_EQ(launches(sum, s.norm_kernel(s.b)), 2u) << "of something else";
+  ASSERT_EQ(launches_of(sum, norm), 1u);
+  EXPECT_EQ(launches_of(odd.add_kernel(), odd.norm_kernel(odd.sum)), 2u) << "not in fours";
+  EXPECT_EQ(launches_of(sum, s.norm_kernel(s.b)), 2u) << "of something else";
   auto changed = [&](auto change) {
     RmsNorm other = norm;
     change(other.a);
-    return launches(sum, other);
+    return launches_of(sum, other);
   };
   EXPECT_EQ(changed([](RmsNormArgs& a) { a.rows = 3; }), 2u) << "of some rows";
   EXPECT_EQ(changed([](RmsNormArgs& a) { a.groups = 2, a.dim = 64; }), 2u) << "of groups";
@@ -403,6 +404,147 @@ TEST(JoinedLaunches, ANormIsRoundedThoughRowsAreRoutedBeforeItsProduct) {
     collector.launches().issue_all(nullptr);
     EXPECT_TRUE(joined == apart && of_joined == of_apart) << rows << " rows";
   }
+}
+
+// The heads of a layer of the delta rule, and logits of its gates.
+struct DeltaInputs {
+  DeltaInputs(int64_t rows, int64_t key_dim) {
+    constexpr int64_t kHeads = 3;
+    int64_t width = kHeads * kDim;
+    Random random(14);
+    x = random.normals(rows * width);
+    logits = random.normals(rows * kHeads * (key_dim + 1));
+    weight = random.normals(kDim);
+    bias = random.normals(kHeads * key_dim);
+    y.assign(x.size(), NAN);
+    decay.assign(rows * kHeads * key_dim, NAN);
+    beta.assign(rows * kHeads, NAN);
+    norm = {{.x = x.data(),
+             .x_row_stride = width,
+             .weight = weight.data(),
+             .y = y.data(),
+             .y_row_stride = width,
+             .rows = rows,
+             .groups = kHeads,
+             .dim = kDim,
+             .eps = 1e-6f}};
+    gates = {{.decay_logits = logits.data(),
+              .beta_logits = logits.data() + kHeads * key_dim,
+              .decay_row_stride = kHeads * (key_dim + 1),
+              .beta_row_stride = kHeads * (key_dim + 1),
+              .log_rate = log_rate.data(),
+              .bias = bias.data(),
+              .decay = decay.data(),
+              .beta = beta.data(),
+              .rows = rows,
+              .heads = kHeads,
+              .key_dim = key_dim}};
+  }
+  bool operator==(const DeltaInputs& o) const {
+    return same_bits(y, o.y) && same_bits(decay, o.decay) && same_bits(beta, o.beta);
+  }
+
+  static constexpr int64_t kDim = 64;
+  std::vector<float> x, logits, weight, bias, y, decay, beta, log_rate = {-2.0f, 0.0f, 1.5f};
+  RmsNorm norm;
+  DeltaGates gates;
+};
+
+TEST(JoinedLaunches, HeadsOfTheDeltaRuleAreNormedBesideItsGates) {
+  for (int64_t rows : {1, 9}) {
+    for (int64_t key_dim : {int64_t{1}, DeltaInputs::kDim}) {
+      DeltaInputs apart(rows, key_dim), joined(rows, key_dim);
+      launch_on_cuda(apart.norm);
+      launch_on_cuda(apart.gates);
+      Collector collector;
+      collector.add(joined.norm);
+      collector.add(joined.gates);
+      EXPECT_EQ(collector.launches().size(), 1u);
+      collector.launches().issue_all(nullptr);
+      EXPECT_TRUE(joined == apart) << rows << " rows, decays of " << key_dim;
+    }
+  }
+}
+
+TEST(JoinedLaunches, GatesThatReadOrWriteWhatANormDoesAreNotBesideIt) {
+  DeltaInputs d(4, 1);
+  auto changed = [&](auto change) {
+    DeltaGates gates = d.gates;
+    change(gates.a);
+    return launches_of(d.norm, gates);
+  };
+  EXPECT_EQ(changed([](DeltaGatesArgs&) {}), 1u);
+  EXPECT_EQ(changed([&](DeltaGatesArgs& a) { a.bias = d.y.data(); }), 2u) << "of the norm";
+  EXPECT_EQ(changed([&](DeltaGatesArgs& a) { a.beta = d.y.data(); }), 2u) << "over the norm";
+  EXPECT_EQ(changed([&](DeltaGatesArgs& a) { a.decay = d.x.data(); }), 2u) << "over its input";
+}
+
+// Queries of latent attention: the second part of each head turns, the first is rounded for its
+// product.
+struct LatentQueries {
+  explicit LatentQueries(int64_t rows) : rows(rows) {
+    Random random(15);
+    q = random.normals(rows * kHeads * (kNope + kTurning));
+    cos = random.normals(rows * kTurning / 2);
+    sin = random.normals(rows * kTurning / 2);
+    y.assign(rows * kHeads * kWidth, 0);
+    workspace.assign(RoundedRows::bytes(rows, kHeads, kNope) + 64, std::byte{});
+    rope = {{.x = q.data() + kNope,
+             .x_row_stride = kHeads * (kNope + kTurning),
+             .x_head_stride = kNope + kTurning,
+             .cos = cos.data(),
+             .sin = sin.data(),
+             .y = y.data() + kWidth - kTurning,
+             .y_row_stride = kHeads * kWidth,
+             .y_head_stride = kWidth,
+             .rows = rows,
+             .heads = kHeads,
+             .head_dim = kTurning,
+             .pairs = kTurning / 2,
+             .layout = RopeLayout::kInterleaved}};
+    rounding = {{.x = q.data(),
+                 .x_stride = kHeads * (kNope + kTurning),
+                 .x_rows = rows,
+                 .segments = kHeads,
+                 .segment_stride = kNope + kTurning,
+                 .k = kNope}};
+    rounding.a.workspace =
+        workspace.data() + 64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64;
+  }
+  bool operator==(const LatentQueries& o) const {
+    const auto* here = static_cast<const std::byte*>(rounding.a.workspace);
+    const auto* there = static_cast<const std::byte*>(o.rounding.a.workspace);
+    return same_bits(y, o.y) &&
+           std::equal(here, here + RoundedRows::bytes(rows, kHeads, kNope), there);
+  }
+
+  static constexpr int64_t kHeads = 3, kNope = 128, kTurning = 64, kWidth = 192;
+  int64_t rows;
+  std::vector<float> q, cos, sin, y;
+  std::vector<std::byte> workspace;
+  Rope rope;
+  RoundRows rounding;
+};
+
+TEST(JoinedLaunches, APartOfQueriesTurnsBesideTheRoundingOfAnother) {
+  for (int64_t rows : {1, 9}) {
+    LatentQueries apart(rows), joined(rows);
+    launch_on_cuda(apart.rope);
+    launch_on_cuda(apart.rounding);
+    Collector collector;
+    collector.add(joined.rope);
+    collector.add(joined.rounding);
+    collector.add(joined.rounding);  // of a product of the same queries
+    EXPECT_EQ(collector.launches().size(), 1u);
+    collector.launches().issue_all(nullptr);
+    EXPECT_TRUE(joined == apart) << rows << " rows";
+  }
+  LatentQueries of_rope(1);
+  of_rope.rounding.a.x = of_rope.y.data();
+  EXPECT_EQ(launches_of(of_rope.rope, of_rope.rounding), 2u) << "of what turned";
+  LatentQueries over_angles(64);
+  over_angles.rounding.a.workspace = over_angles.cos.data();
+  EXPECT_EQ(launches_of(over_angles.rope, over_angles.rounding), 2u) << "over its angles";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <typeinfo>
 
 #include "kernels/cuda/attention_items.h"
+#include "kernels/cuda/beside.h"
 #include "kernels/cuda/emulated/device.h"
 #include "kernels/cuda/fragment_gemm.h"
 #include "kernels/cuda/table.h"
@@ -254,13 +255,17 @@ void launch_interpreted(const Kernel& kernel) {
 }
 template void launch_interpreted(const cuda::Add&);
 template void launch_interpreted(const cuda::AddRmsNorm&);
+template void launch_interpreted(const cuda::Beside<cuda::RmsNorm, cuda::DeltaGates>&);
+template void launch_interpreted(const cuda::Beside<cuda::Rope, cuda::RoundRows>&);
 template void launch_interpreted(const cuda::CopyRows&);
+template void launch_interpreted(const cuda::DeltaGates&);
 template void launch_interpreted(const cuda::FewRowsF32&);
 template void launch_interpreted(const cuda::GateMul&);
 template void launch_interpreted(const cuda::ManyRowsF32&);
 template void launch_interpreted(const cuda::MergeParts&);
 template void launch_interpreted(const cuda::NormGateMul&);
 template void launch_interpreted(const cuda::RmsNorm&);
+template void launch_interpreted(const cuda::Rope&);
 template void launch_interpreted(const cuda::RoundRows&);
 template void launch_interpreted(const cuda::Route&);
 template void launch_interpreted(const cuda::RouteAndSort&);

@@ -3,6 +3,7 @@
 // channels of keys; a column's sums are those of the portable kernel, in its order.
 #pragma once
 
+#include "kernels/cuda/memory_range.h"
 #include "kernels/cuda/slots.h"
 #include "kernels/kernel_table.h"
 
@@ -108,6 +109,16 @@ struct DeltaAttention {
 
 struct DeltaGates {
   DeltaGatesArgs a;
+
+  std::array<MemoryRange, 4> reads() const {
+    int64_t width = a.heads * a.key_dim;
+    return {float_rows(a.decay_logits, a.rows, a.decay_row_stride, width),
+            float_rows(a.beta_logits, a.rows, a.beta_row_stride, a.heads),
+            floats(a.log_rate, a.heads), floats(a.bias, width)};
+  }
+  std::array<MemoryRange, 2> writes() const {
+    return {floats(a.decay, a.rows * a.heads * a.key_dim), floats(a.beta, a.rows * a.heads)};
+  }
   Shape shape() const { return {.blocks = blocks_for(a.rows * a.heads * a.key_dim)}; }
 
   template <class Block>

@@ -5,14 +5,18 @@
 // - a kernel that computes rows also rounds them for the product after it;
 // - a norm is also multiplied by gates;
 // - the block that chooses the experts of a row sorts its choices;
-// - a sum also writes the copy of it, which a layer's output is, and its norm.
+// - a sum also writes the copy of it, which a layer's output is, and its norm;
+// - kernels that have nothing to do with each other run on blocks of one launch: norms of the delta
+//   rule's heads and its gates, the rotation of a part of queries and the rounding of another one.
 //
 // Issuer::issue<Kernel>(queue, kernel) launches a kernel.
 #pragma once
 
 #include <type_traits>
 
+#include "kernels/cuda/beside.h"
 #include "kernels/cuda/copies.h"
+#include "kernels/cuda/delta.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/gemm_f32.h"
 #include "kernels/cuda/launches.h"
@@ -77,8 +81,10 @@ class LaunchCollector {
       ++before;
     }
     return round_in<AddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul, AttendTiles>(product,
-                                                                                     before);
+                                                                                     before) ||
+           beside<Rope>(rounding);
   }
+  bool joins(const DeltaGates& gates) { return beside<RmsNorm>(gates); }
   bool joins(const CopyRows& copy) {
     Add* sum = last<Add>();
     if (sum == nullptr || !sum->may_copy(copy.a)) return false;
@@ -101,6 +107,16 @@ class LaunchCollector {
     const Route* route = last<Route>();
     if (route == nullptr || !RouteAndSort::may_join(*route, sort)) return false;
     launches_.replace_last(RouteAndSort{*route, sort}, issue_of<RouteAndSort>());
+    return true;
+  }
+
+  // Lets the last launch also run this kernel, which has nothing to do with it.
+  template <class First, class Second>
+  bool beside(const Second& second) {
+    const First* first = last<First>();
+    if (first == nullptr || !Beside<First, Second>::may_join(*first, second)) return false;
+    launches_.replace_last(Beside<First, Second>{*first, second},
+                           issue_of<Beside<First, Second>>());
     return true;
   }
 

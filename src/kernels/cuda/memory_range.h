@@ -1,6 +1,7 @@
 // What kernels read and write, on the host that decides which of them one launch may do.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -23,6 +24,20 @@ MemoryRange range_of(const T* data, int64_t count) {
 }
 inline MemoryRange floats(const float* data, int64_t count) {
   return {data, static_cast<size_t>(count) * sizeof(float)};
+}
+// `rows` of so many columns, from one to the next `stride`.
+inline MemoryRange float_rows(const float* data, int64_t rows, int64_t stride, int64_t columns) {
+  return floats(data, (rows - 1) * stride + columns);
+}
+
+template <size_t N, size_t M>
+bool all_apart(const std::array<MemoryRange, N>& some, const std::array<MemoryRange, M>& others) {
+  for (const MemoryRange& a : some) {
+    for (const MemoryRange& b : others) {
+      if (!a.apart(b)) return false;
+    }
+  }
+  return true;
 }
 
 // x of a product, and where it is to lie in bf16.

@@ -95,6 +95,14 @@ struct RmsNorm {
     return in_fours(a.dim, a.x_row_stride, a.weight_group_stride, a.y_row_stride, a.x, a.weight,
                     a.y);
   }
+  std::array<MemoryRange, 2> reads() const {
+    MemoryRange weights = float_rows(a.weight, a.groups, a.weight_group_stride, a.dim);
+    return {float_rows(a.x, a.rows, a.x_row_stride, a.groups * a.dim), weights};
+  }
+  std::array<MemoryRange, 2> writes() const {
+    size_t bytes = rounded.workspace == nullptr ? 0 : RoundedRows::bytes(a.rows, 1, a.dim);
+    return {float_rows(a.y, a.rows, a.y_row_stride, a.groups * a.dim), {rounded.workspace, bytes}};
+  }
   BANYAN_HOST_DEVICE int64_t items() const { return a.rows * a.groups; }
   Shape shape() const {
     return {.blocks = a.dim <= kWarpColumns ? blocks_for(items() * kWarp) : items()};
@@ -231,13 +239,14 @@ struct NormGateMul {
     bool of_norm = g.x == n.y && g.x_row_stride == n.y_row_stride && g.rows == n.rows &&
                    g.dim == n.groups * n.dim;
     if (!of_norm || !norm.fours() || !gate.fours()) return false;
-    MemoryRange gates = rows_of(g.gate, g.rows, g.gate_row_stride, g.dim / g.gate_columns);
-    MemoryRange y = floats(g.y, g.rows * g.dim), normed = y_of(norm);
-    return y.apart(x_of(norm)) && y.apart(normed) && y.apart(gates) && normed.apart(gates);
+    MemoryRange gates = float_rows(g.gate, g.rows, g.gate_row_stride, g.dim / g.gate_columns);
+    MemoryRange y = floats(g.y, g.rows * g.dim), normed = norm.writes()[0];
+    return y.apart(norm.reads()[0]) && y.apart(normed) && y.apart(gates) && normed.apart(gates);
   }
   bool may_round(const GemmArgs& g) const {
     MemoryRange workspace = {g.workspace, RoundedRows::bytes(g.x_rows, 1, g.k)};
-    return gate.may_round(g) && workspace.apart(x_of(norm)) && workspace.apart(y_of(norm));
+    return gate.may_round(g) && workspace.apart(norm.reads()[0]) &&
+           workspace.apart(norm.writes()[0]);
   }
   Shape shape() const { return norm.shape(); }
 
@@ -250,17 +259,6 @@ struct NormGateMul {
           int64_t row = quotient(item, n.groups), group = item - row * n.groups;
           gate.store_gated(row, group * n.dim + c, y, rounded);
         });
-  }
-
- private:
-  static MemoryRange rows_of(const float* x, int64_t rows, int64_t stride, int64_t dim) {
-    return floats(x, (rows - 1) * stride + dim);
-  }
-  static MemoryRange x_of(const RmsNorm& norm) {
-    return rows_of(norm.a.x, norm.a.rows, norm.a.x_row_stride, norm.a.groups * norm.a.dim);
-  }
-  static MemoryRange y_of(const RmsNorm& norm) {
-    return rows_of(norm.a.y, norm.a.rows, norm.a.y_row_stride, norm.a.groups * norm.a.dim);
   }
 };
 

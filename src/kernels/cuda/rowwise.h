@@ -87,6 +87,16 @@ BANYAN_DEVICE inline void rotate_pair(RopeLayout layout, int64_t pairs, int64_t 
 
 struct Rope {
   RopeArgs a;
+
+  std::array<MemoryRange, 3> reads() const {
+    int64_t columns = (a.heads - 1) * a.x_head_stride + a.head_dim;
+    return {float_rows(a.x, a.rows, a.x_row_stride, columns), floats(a.cos, a.rows * a.pairs),
+            floats(a.sin, a.rows * a.pairs)};
+  }
+  std::array<MemoryRange, 1> writes() const {
+    int64_t columns = (a.heads - 1) * a.y_head_stride + a.head_dim;
+    return {float_rows(a.y, a.rows, a.y_row_stride, columns)};
+  }
   BANYAN_HOST_DEVICE int64_t steps_of_head() const {  // a pair, or a column that stays
     return a.head_dim - a.pairs;
   }

@@ -70,6 +70,14 @@ struct RoundRows {
   };
   GemmArgs a;
 
+  std::array<MemoryRange, 2> reads() const {
+    int64_t columns = (a.segments - 1) * a.segment_stride + a.k;
+    return {float_rows(a.x, a.x_rows, a.x_stride, columns),
+            range_of(a.weights.begins, a.weights.begins != nullptr ? a.weights.count + 1 : 0)};
+  }
+  std::array<MemoryRange, 1> writes() const {
+    return {{{a.workspace, RoundedRows::bytes(a.x_rows, a.segments, a.k)}}};
+  }
   BANYAN_HOST_DEVICE int64_t parts() const {  // of a row
     return RoundedRows::column_tiles_of(a.k) * (kTile / kColumns);
   }
