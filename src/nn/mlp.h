@@ -27,8 +27,11 @@ class GatedMlp {
       : GatedMlp(b, hidden, intermediate, bias, glu, names,
                  units_of_width(intermediate, b.rank())) {}
 
-  Tensor operator()(Step& s, Tensor x) const {
-    return down_(s, silu_mul(s, gate_up_(s, x), glu_.limit, glu_.form));
+  Tensor operator()(Step& s, Tensor x) const { return down(s, gate_up(s, x)); }
+  // The same in two steps: what reads x, and the rest.
+  Tensor gate_up(Step& s, Tensor x) const { return gate_up_(s, x); }
+  Tensor down(Step& s, Tensor gate_up) const {
+    return down_(s, silu_mul(s, gate_up, glu_.limit, glu_.form));
   }
 
  private:
@@ -66,7 +69,9 @@ class SquareReluMlp {
   SquareReluMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias)
       : SquareReluMlp(b, hidden, intermediate, bias, units_of_width(intermediate, b.rank())) {}
 
-  Tensor operator()(Step& s, Tensor x) const { return down_(s, square_relu(s, up_(s, x))); }
+  Tensor operator()(Step& s, Tensor x) const { return down(s, up(s, x)); }
+  Tensor up(Step& s, Tensor x) const { return up_(s, x); }
+  Tensor down(Step& s, Tensor up) const { return down_(s, square_relu(s, up)); }
 
  private:
   SquareReluMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias, int64_t units)

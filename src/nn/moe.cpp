@@ -114,11 +114,14 @@ Tensor Moe::operator()(Step& s, Tensor x, Tensor router_x) const {
   if (!expert_scale_.empty()) routing = scale_by_expert(s, routing, expert_scale_);
   Tensor in = one_.empty() ? x : weigh_inputs(s, x, routing, one_);
   Tensor gates = linear_of_rows(s, in, gate_up_, routing, gate_up_bias_);
+  // Next to the experts' product of x, so that a card rounds x once for both.
+  Tensor shared = shared_ ? shared_->gate_up(s, x) : Tensor();
+  if (ungated_shared_) shared = ungated_shared_->up(s, x);
   Tensor inner = gated_ ? silu_mul(s, gates, glu_.limit, glu_.form) : square_relu(s, gates);
   Tensor expert_rows = linear_of_sorted(s, inner, down_, routing, down_bias_);
   share_expert_rows(s, expert_rows, routing);
-  Tensor shared = shared_ ? (*shared_)(s, x) : Tensor();
-  if (ungated_shared_) shared = (*ungated_shared_)(s, x);
+  if (shared_) shared = shared_->down(s, shared);
+  if (ungated_shared_) shared = ungated_shared_->down(s, shared);
   if (!shared_gate_.empty()) {
     shared = gate_mul(s, GateFunction::kSigmoid, linear(s, x, shared_gate_, Tensor()), shared);
   }

@@ -158,9 +158,10 @@ Json wide(const std::string& golden) {
   return config;
 }
 
-// Launches of experts, and of an expert that all rows share.
+// Launches of experts, and of these and an expert that all rows share.
 const std::string kExperts = "GemmF32 RouteAndSort product SiluMul product ";
-const std::string kSharedExpert = "RoundRows product SiluMul product ";
+const std::string kExpertsAndShared =
+    "GemmF32 RouteAndSort product product SiluMul product SiluMul product ";
 
 TEST(LayerLaunches, OfQwen3) {
   EXPECT_EQ(launches_of_layer(wide("qwen3-bf16"), "PlaceHeads"),
@@ -195,15 +196,15 @@ Json ling3(int layers_of_group) {
 
 TEST(LayerLaunches, OfLinearAttentionInLing3) {
   EXPECT_EQ(launches_of_layer(ling3(3), "ShortConv"),
-            "ShortConv Beside DeltaAttention NormGateMul product AddRmsNorm " + kExperts +
-                kSharedExpert + "CombineExperts AddRmsNorm product");
+            "ShortConv Beside DeltaAttention NormGateMul product AddRmsNorm " + kExpertsAndShared +
+                "CombineExperts AddRmsNorm product");
 }
 
 TEST(LayerLaunches, OfLatentAttentionInLing3) {
   EXPECT_EQ(launches_of_layer(ling3(1), "PlaceHeads"),
             "PlaceHeads Beside product attention MergeParts RoundRows product RoundRows "
             "product GateMul product AddRmsNorm " +
-                kExperts + kSharedExpert + "CombineExperts AddRmsNorm product RmsNorm product");
+                kExpertsAndShared + "CombineExperts AddRmsNorm product RmsNorm product");
 }
 
 }  // namespace
