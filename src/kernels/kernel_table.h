@@ -289,7 +289,7 @@ struct AttentionArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, q_heads, head_dim], heads dense inside a row
   int64_t q_row_stride = 0;
-  int64_t rows = 0;  // of all spans, or 0 if not known: it changes no bit, but how work is divided
+  int64_t rows = 0;  // of all spans, or 0 if not known; it changes no bit
   const void* k_pool = nullptr;
   const void* v_pool = nullptr;
   DType pool_dtype = DType::kF32;

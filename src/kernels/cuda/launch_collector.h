@@ -2,7 +2,8 @@
 // kernel table ask for. A launch takes its time however little it does, so where one kernel can do
 // the work of two that follow each other, to the same bits, it takes their place:
 //
-// - a kernel that computes rows also rounds them for the product after it;
+// - a kernel that computes rows also rounds them for the product after it, or after the choice of
+//   experts: so what it reads must not lie where the product's workspace is;
 // - a norm is also multiplied by gates;
 // - the block that chooses the experts of a row sorts its choices;
 // - a sum also writes the copy of it, which a layer's output is, and its norm;

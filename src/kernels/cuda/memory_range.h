@@ -27,7 +27,7 @@ inline MemoryRange floats(const float* data, int64_t count) {
 }
 // `rows` of so many columns, from one to the next `stride`.
 inline MemoryRange float_rows(const float* data, int64_t rows, int64_t stride, int64_t columns) {
-  return floats(data, (rows - 1) * stride + columns);
+  return floats(data, rows > 0 ? (rows - 1) * stride + columns : 0);
 }
 
 template <size_t N, size_t M>

@@ -188,9 +188,13 @@ struct AttendTiles {
   AttentionArgs a;
   RoundedRows rounded = {};  // results rounded, if there is a workspace
 
+  // The spans, too, are read while others round already. What a row selects may lie anywhere.
   bool may_round(const GemmArgs& g) const {
     int64_t dim = a.q_heads * a.value_dim;
-    return a.rows > 0 && cuda::may_round(g, a.out, a.rows, dim, dim, a.out, dim);
+    if (a.rows == 0 || a.selected.runs != nullptr) return false;
+    MemoryRange workspace = {g.workspace, RoundedRows::bytes(a.rows, 1, dim)};
+    return workspace.apart(range_of(a.spans, a.span_count)) &&
+           cuda::may_round(g, a.out, a.rows, dim, dim, a.out, dim);
   }
 };
 

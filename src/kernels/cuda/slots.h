@@ -6,8 +6,9 @@
 // delta rule, output(head, i, d, sum), and decays(): how many decays of a row the log has.
 //
 // Where registers hold a state, which they do of nearly every model, all rows go one by one: a
-// prompt's too. A block has 32 of the columns, and four threads have one of them. Elsewhere
-// it goes chunk by chunk (kernels/slots.h is the same for CPUs).
+// prompt's too. A block has 32 of the columns, or one after the other where drafts are logged, and
+// four threads have a column. Elsewhere it goes chunk by chunk (kernels/slots.h is the same for
+// CPUs).
 #pragma once
 
 #include "kernels/cuda/block.h"

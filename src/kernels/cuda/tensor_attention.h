@@ -14,7 +14,8 @@
 // in ascending order (rescaled). A tile or a part of which the row sees no key changes no bit, so
 // neither the other rows of a tile nor the blocks that share a row's parts do. Values that are not
 // finite would, by a weight of zero: they become zeros in v, and are added to the o of the rows
-// that see them. Where keys are selected, ranks take the place of positions.
+// that see them. (A card saves this where all rows of a tile see it whole: a weight that rounds to
+// zero then makes NaN of an infinity.) Where keys are selected, ranks take the place of positions.
 #pragma once
 
 #include "kernels/cuda/attention.h"
@@ -70,7 +71,7 @@ BANYAN_HOST_DEVICE inline float at_least(float x, float bound) {
 #endif
 }
 
-// 2^x of x < 128 within 2^-18 of it: 0 below -126.5, NaN for NaN. Weights are rounded to 2^-9.
+// 2^x of x < 127.5 within 2^-18 of it: 0 below -126.5, NaN for NaN. Weights are rounded to 2^-9.
 BANYAN_HOST_DEVICE inline float exp2(float x) {
   // A number this large has no fraction. Its last bits are the exponent field of 2^x.
   constexpr float kToInteger = 0x1.8p23f + 127;
@@ -114,7 +115,9 @@ constexpr float score_of(float product, const AttentionArgs& a) {
 }
 inline constexpr float kLog2E = 0x1.715476p+0f;
 BANYAN_HOST_DEVICE constexpr float exponent_factor(const AttentionArgs& a) {
-  return a.soft_cap > 0 ? kLog2E : magnitude(a.scale) * kLog2E;
+  if (a.soft_cap > 0) return kLog2E;
+  float factor = magnitude(a.scale) * kLog2E;
+  return factor > 0 ? factor : 0x1p-126f;  // times -inf, 0 would be NaN
 }
 
 // Largest of a number and one that may be NaN, but for the sign of zero.

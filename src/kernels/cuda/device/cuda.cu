@@ -1,6 +1,8 @@
 // The kernels of this folder and the memory that they use, on a card.
 #include "kernels/cuda/device/float_types.cuh"
 
+#include <map>
+
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/device/block.cuh"
 #include "kernels/cuda/device/fragment_gemm.cuh"
@@ -60,11 +62,14 @@ struct Device {
   static void issue_on(Queue& queue, const Kernel& kernel) {
     Shape shape = kernel.shape();
     auto* function = run<Kernel>;
-    static thread_local Residence known;
-    if (known.shared_bytes != shape.shared_bytes) {
-      known = residence(reinterpret_cast<const void*>(function), shape.shared_bytes);
+    // By the bytes of shared memory: asking takes longer than a launch.
+    static thread_local std::map<size_t, int> known;
+    auto [found, is_new] = known.try_emplace(shape.shared_bytes);
+    if (is_new) {
+      found->second = resident_blocks(reinterpret_cast<const void*>(function),
+                                      known.rbegin()->first, shape.shared_bytes);
     }
-    int64_t fill = int64_t{known.blocks} * queue.multiprocessors();
+    int64_t fill = int64_t{found->second} * queue.multiprocessors();
     int64_t blocks = shape.blocks > 0 ? least(shape.blocks, fill) : fill;
     size_t scratch_bytes = (shape.scratch_bytes + 255) / 256 * 256;
     if (scratch_bytes > 0) {
@@ -74,25 +79,21 @@ struct Device {
                  queue.scratch(), scratch_bytes);
   }
 
-  // How many blocks of a kernel a multiprocessor holds. Asking takes longer than a launch.
-  struct Residence {
-    size_t shared_bytes = SIZE_MAX;
-    int blocks = 0;
-  };
-
-  static Residence residence(const void* function, size_t shared_bytes) {
+  // How many blocks of a kernel with so much shared memory a multiprocessor holds. Others of its
+  // launches may have up to `most`.
+  static int resident_blocks(const void* function, size_t most, size_t shared_bytes) {
     constexpr size_t kSharedByDefault = size_t{48} << 10;  // a kernel must request more
-    if (shared_bytes > kSharedByDefault) {
+    if (most > kSharedByDefault) {
       BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             static_cast<int>(shared_bytes)));
+                                             static_cast<int>(most)));
     }
     // As products and attention do: kernels whose preferences differ do not share a multiprocessor.
     BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
                                            cudaSharedmemCarveoutMaxShared));
-    Residence found{shared_bytes};
-    BANYAN_CHECK_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&found.blocks, function,
+    int blocks = 0;
+    BANYAN_CHECK_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function,
                                                                     kBlockThreads, shared_bytes));
-    return found;
+    return blocks;
   }
 };
 

@@ -212,22 +212,27 @@ struct LaunchShape {
   int cluster = 1;
 };
 
-// A launch of blocks that may begin while the kernel before it runs.
-struct EarlyLaunch {
-  explicit EarlyLaunch(const LaunchShape& shape, cudaStream_t stream = nullptr) {
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
+// The configuration of a launch.
+struct LaunchConfig {
+  LaunchConfig(const LaunchShape& shape, cudaStream_t stream) {
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
     config.gridDim = static_cast<unsigned>(shape.blocks);
     config.blockDim = static_cast<unsigned>(shape.threads);
     config.dynamicSmemBytes = shape.shared_bytes;
     config.stream = stream;
     config.attrs = attributes;
-    config.numAttrs = shape.cluster > 1 ? 2 : 1;
+    config.numAttrs = shape.cluster > 1 ? 1 : 0;
   }
-  EarlyLaunch(const EarlyLaunch&) = delete;
-  EarlyLaunch& operator=(const EarlyLaunch&) = delete;
+  LaunchConfig(const LaunchConfig&) = delete;
+  LaunchConfig& operator=(const LaunchConfig&) = delete;
+
+  // Its blocks may begin while the kernel before it runs.
+  void begin_early() {
+    cudaLaunchAttribute& early = attributes[config.numAttrs++];
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+  }
 
   cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config = {};
@@ -238,7 +243,8 @@ struct EarlyLaunch {
 template <class... Arguments>
 void launch_early(Queue& queue, void (*function)(Arguments...), const LaunchShape& shape,
                   const Arguments&... arguments) {
-  EarlyLaunch launch(shape, queue.stream());
+  LaunchConfig launch(shape, queue.stream());
+  launch.begin_early();
   BANYAN_CHECK_CUDA(cudaLaunchKernelEx(&launch.config, function, arguments...));
 }
 
@@ -264,14 +270,17 @@ void launch_early(Queue& queue, void (*function)(K), const K& kernel, int64_t bl
   launch_early(queue, function, {blocks, K::kThreads, K::kSharedBytes, cluster}, kernel);
 }
 
-// How many clusters of the kernel's blocks run at a time.
+// How many clusters of the kernel's blocks run at a time; 0 if the card does not say.
 template <class K>
 int resident_clusters(void (*function)(K), int cluster) {
   int clusters = 0;
   ask_for_shared(function);
-  EarlyLaunch launch({cluster, K::kThreads, K::kSharedBytes, cluster});
-  BANYAN_CHECK_CUDA(cudaOccupancyMaxActiveClusters(&clusters, function, &launch.config));
-  return clusters;
+  LaunchConfig launch({cluster, K::kThreads, K::kSharedBytes, cluster}, nullptr);
+  if (cudaOccupancyMaxActiveClusters(&clusters, function, &launch.config) == cudaSuccess) {
+    return clusters;
+  }
+  cudaGetLastError();  // forgets it
+  return 0;
 }
 
 }  // namespace banyan::cuda::device

@@ -95,7 +95,8 @@ class TileFetcher {
   __device__ void fetch(const OutputTile& tile, int64_t column_tile) {
     if (copies()) {
       if (filled_ >= ahead_) {
-        barrier_wait(ring_.empty(ring_.stage), ring_.parity ^ 1);
+        constexpr auto* kWait = G::kSharers > 1 ? barrier_wait_for_cluster : barrier_wait;
+        kWait(ring_.empty(ring_.stage), ring_.parity ^ 1);
         fetch_weights(g_.a, tile, column_tile, ring_, ring_.stage, row_bytes(tile));
       }
       fetch_rows(tile, column_tile);
@@ -324,9 +325,9 @@ struct GemmCard {
 
   template <class G>
   int64_t clusters(int size) const {
-    static thread_local int64_t known[kSegmentsMax + 1] = {};  // asking takes long
-    if (known[size] == 0) known[size] = resident_clusters(run_tensor_gemm<G>, size);
-    return known[size];
+    static thread_local int64_t known[kSegmentsMax + 1] = {};  // one more: asking takes long
+    if (known[size] == 0) known[size] = resident_clusters(run_tensor_gemm<G>, size) + 1;
+    return known[size] - 1;
   }
 };
 
