@@ -41,10 +41,7 @@ class Attender {
 
   __device__ void run(bool split) {
     for_attention_items<K::kTileRows>(a_, split, blockIdx.x, gridDim.x,
-                                      [&](const AttentionItem& item) {
-                                        load_queries(item);
-                                        attend(item, rows_of(item), split);
-                                      });
+                                      [&](const AttentionItem& item) { run_item(item, split); });
   }
 
  private:
@@ -152,14 +149,22 @@ class Attender {
     sync();
   }
 
+  // Of the parts of a long span, most are empty where a row has selected few keys.
+  __device__ void run_item(const AttentionItem& item, bool split) {
+    Rows rows = rows_of(item);
+    KeyRange keys = tile_keys(item, rows.item.any);
+    if (keys.first >= keys.end) return;
+    load_queries(item);
+    attend(item, rows, keys, split);
+  }
+
   // While weights of a tile are computed, tensor cores multiply the values of the one before it.
-  __device__ void attend(const AttentionItem& item, const Rows& rows, bool split) {
+  __device__ void attend(const AttentionItem& item, const Rows& rows, const KeyRange& keys,
+                         bool split) {
     float scores[kScores], out[kValues];
     uint32_t weights[kKeyTile / 16][4];
     Softmax part;
     Totals totals;
-    KeyRange keys = tile_keys(item, rows.item.any);
-    if (keys.first >= keys.end) return;
     int32_t first = keys.first;
     bool starts = true;  // a part: nothing is summed yet
     multiply_keys(scores);
