@@ -45,6 +45,7 @@ struct SelectedKeys {
   int64_t runs_max = 0;
   // Runs begin at multiples of this, and all but a row's last run end at one.
   int64_t alignment = 1;
+  int64_t keys_max = 0;  // of a row; 0: not known
 };
 
 // How a row at position t chooses among the entries [0, t / entry_tokens]. The first `forced_first`

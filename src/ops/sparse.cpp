@@ -45,7 +45,8 @@ SelectedKeys select_keys(Step& s, const SpanList& spans, int64_t heads, const Se
           .key_counts = key_counts,
           .heads = heads,
           .runs_max = rule.top_k,
-          .alignment = rule.entry_tokens};
+          .alignment = rule.entry_tokens,
+          .keys_max = rule.top_k * rule.entry_tokens};
 }
 
 }  // namespace banyan

@@ -25,7 +25,11 @@ struct KeyChoice {
   int64_t runs_max = 0;
 
   SelectedKeys selected() const {
-    return {.runs = runs, .run_counts = run_counts, .key_counts = key_counts, .runs_max = runs_max};
+    return {.runs = runs,
+            .run_counts = run_counts,
+            .key_counts = key_counts,
+            .runs_max = runs_max,
+            .keys_max = runs_max};  // entries of one token
   }
 };
 

@@ -166,7 +166,8 @@ class Moba {
             .key_counts = key_counts_.data(),
             .heads = shape_.kv_heads,
             .runs_max = shape_.top_k,
-            .alignment = shape_.block};
+            .alignment = shape_.block,
+            .keys_max = shape_.block * shape_.top_k};
   }
 
   const KernelTable& table_;

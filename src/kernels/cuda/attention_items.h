@@ -26,7 +26,7 @@ BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, 
     const SpanArgs& span = a.spans[s];
     int64_t tiles = quotient(span.row_count * per_token + kTileRows - 1, kTileRows);
     PartRange parts = {0, 1};
-    if (split || next < tiles * a.kv_heads) parts = parts_of(keys_of(span, a.window));
+    if (split || next < tiles * a.kv_heads) parts = parts_of(keys_of(a, span));
     int64_t pieces = split ? parts.end - parts.begin : 1, items = tiles * a.kv_heads * pieces;
     for (; next < items; next += count) {
       int64_t at = quotient(next, pieces), piece = next - at * pieces;

@@ -31,7 +31,7 @@ BANYAN_HOST_DEVICE constexpr int64_t part_floats(const AttentionArgs& a) {
   return a.value_dim + 2;
 }
 BANYAN_HOST_DEVICE constexpr int64_t part_results(const AttentionArgs& a, const SpanArgs& span) {
-  PartRange parts = parts_of(keys_of(span, a.window));
+  PartRange parts = parts_of(keys_of(a, span));
   return query_rows(a, span) * a.kv_heads * (parts.end - parts.begin);
 }
 
@@ -51,7 +51,7 @@ BANYAN_HOST_DEVICE constexpr int64_t tiles_of(const AttentionArgs& a, const Span
 }
 BANYAN_HOST_DEVICE constexpr AttentionWork work_of(const AttentionArgs& a, const SpanArgs& span,
                                                    int64_t tile_rows) {
-  PartRange parts = parts_of(keys_of(span, a.window));
+  PartRange parts = parts_of(keys_of(a, span));
   return {tiles_of(a, span, tile_rows) * a.kv_heads, part_results(a, span),
           parts.end - parts.begin};
 }
@@ -72,7 +72,7 @@ inline AttentionPlan attention_plan(const AttentionArgs& a, int64_t tile_rows, i
 BANYAN_HOST_DEVICE constexpr int64_t part_offset(const AttentionArgs& a, const SpanArgs& span,
                                                  int64_t results, int64_t kv_head, int64_t row,
                                                  int64_t part) {
-  PartRange parts = parts_of(keys_of(span, a.window));
+  PartRange parts = parts_of(keys_of(a, span));
   int64_t of_row = (kv_head * query_rows(a, span) + row) * (parts.end - parts.begin);
   return (results + of_row + part - parts.begin) * part_floats(a);
 }

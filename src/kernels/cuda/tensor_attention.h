@@ -194,8 +194,13 @@ BANYAN_HOST_DEVICE constexpr PartRange parts_of(KeyRange keys) {
   constexpr auto kKeys = static_cast<int32_t>(kPartKeys);
   return {keys.first / kKeys, (keys.end + kKeys - 1) / kKeys};
 }
-BANYAN_HOST_DEVICE constexpr KeyRange keys_of(const SpanArgs& span, int64_t window) {
-  return {keys_at(span.first_position, window).first, span.first_position + span.row_count};
+// Those that any row of a span may see.
+BANYAN_HOST_DEVICE constexpr KeyRange keys_of(const AttentionArgs& a, const SpanArgs& span) {
+  int32_t end = span.first_position + span.row_count;
+  if (a.selected.keys_max > 0 && a.selected.keys_max < end) {
+    end = static_cast<int32_t>(a.selected.keys_max);
+  }
+  return {keys_at(span.first_position, a.window).first, end};
 }
 
 }  // namespace banyan::cuda

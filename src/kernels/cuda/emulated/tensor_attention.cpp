@@ -147,7 +147,7 @@ void attend_tiles(const AttentionArgs& a) {
         return pool_offset(a.page_table, span, position, kv_head, a.kv_heads, a.page_size, 1);
       };
       if (a.selected.runs == nullptr) {
-        attend_tokens(a, span, 0, span.row_count, kv_head, keys_of(span, a.window), row_of);
+        attend_tokens(a, span, 0, span.row_count, kv_head, keys_of(a, span), row_of);
         continue;
       }
       for (int64_t i = 0; i < span.row_count; ++i) {
