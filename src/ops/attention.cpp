@@ -19,15 +19,16 @@ class PieceLaunches {
   void add(const SpanArgs& piece, int64_t window) {
     if (count_ == kPiecesMax || window != args_.window) launch();
     args_.window = window;
-    args_.rows = (count_ > 0 ? args_.rows : 0) + piece.row_count;
     pieces_[count_++] = piece;
   }
   void launch() {
     if (count_ == 0) return;
     step_.kernels.device->upload(step_.launch.queue, device_, pieces_.data(),
                                  count_ * sizeof(SpanArgs));
-    args_.spans = device_;
-    args_.span_count = count_;
+    SpanList pieces = {std::span(pieces_.data(), count_), device_};
+    args_.spans = pieces.device;
+    args_.span_count = pieces.count();
+    args_.rows = pieces.rows();
     step_.kernels.attention(args_);
     count_ = 0;
   }

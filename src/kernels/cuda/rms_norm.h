@@ -184,8 +184,7 @@ struct AddRmsNorm {
     bool of_sum = a.x == sum.a.y || a.x == sum.copy;
     bool whole_rows = a.groups == 1 && a.x_row_stride == a.dim && a.rows * a.dim == sum.a.count;
     if (!of_sum || !whole_rows || !sum.fours() || !norm.fours()) return false;
-    MemoryRange y = floats(a.y, (a.rows - 1) * a.y_row_stride + a.dim);
-    return apart_from(sum, y);
+    return apart_from(sum, float_rows(a.y, a.rows, a.y_row_stride, a.dim));
   }
   bool may_round(const GemmArgs& g) const {
     if (!norm.may_round(g)) return false;
