@@ -117,7 +117,7 @@ static constexpr S code_of(float x) {
   }
 }
 
-// x's magnitude, or infinity if it is no number: the largest of some columns has their scale.
+// The magnitude of x, or infinity if x is NaN. The largest one of a group sets its scale.
 static constexpr float magnitude_for_scale(float x) {
   float magnitude = std::fabs(x);
   bool finite = magnitude <= std::numeric_limits<float>::max();  // false for NaN

@@ -16,7 +16,7 @@ const GqaConfig& checked(const GqaConfig& c) {
   CHECK(c.window_tokens == 0 || c.chunk_tokens == 0, "a window of {} and chunks of {}",
         c.window_tokens, c.chunk_tokens);
   CHECK(!c.row_norms || (!c.head_norms && !c.norm_after_rope),
-        "norms of rows beside those of heads, or after rotation");
+        "norms of whole rows together with norms of heads, or after rotation");
   CHECK(c.names.qkv.empty() || (!c.gated && !c.shared && !c.value_is_key),
         "one matrix of q, k and v has all three and nothing else");
   CHECK(!c.moba || c.moba->block_tokens == 0 ||

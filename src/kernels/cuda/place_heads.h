@@ -29,7 +29,7 @@ struct PlaceHeads {
   }
   BANYAN_HOST_DEVICE int64_t span_count() const { return a.k != nullptr ? a.span_count : 0; }
   BANYAN_HOST_DEVICE int64_t head_floats() const { return (a.head_dim + 3) / 4 * 4; }
-  BANYAN_HOST_DEVICE size_t heads_begin() const {  // in shared memory, behind the spans' rows
+  BANYAN_HOST_DEVICE size_t heads_begin() const {  // in shared memory, after the spans' rows
     return (SpanRows::shared_bytes(span_count()) + sizeof(Four) - 1) / sizeof(Four) * sizeof(Four);
   }
   BANYAN_HOST_DEVICE bool fours() const {
@@ -199,8 +199,9 @@ struct PlaceHeads {
         Write::template store_columns<Write::kColumns>(x, to, part);
       }
     } else {
-      for (int64_t c = thread; c < a.head_dim; c += kWarp)
+      for (int64_t c = thread; c < a.head_dim; c += kWarp) {
         Write::template store_columns<1>(x, to, c);
+      }
     }
   }
 };
