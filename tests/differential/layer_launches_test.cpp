@@ -25,8 +25,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// "RmsNorm" of banyan::cuda::RmsNorm, "PlaceHeads" of banyan::cuda::PlaceHeads<float>, "Beside" of
-// two kernels that share a launch.
+// "RmsNorm" of banyan::cuda::RmsNorm, "PlaceHeads" of banyan::cuda::PlaceHeads<float>,
+// "HorizontallyFused" of two kernels that share a launch.
 std::string short_name(const char* mangled) {
   int status = 0;
   char* text = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
@@ -196,13 +196,13 @@ Json ling3(int layers_of_group) {
 
 TEST(LayerLaunches, OfLinearAttentionInLing3) {
   EXPECT_EQ(launches_of_layer(ling3(3), "ShortConv"),
-            "ShortConv Beside DeltaAttention NormGateMul product AddRmsNorm " + kExpertsAndShared +
-                "CombineExperts AddRmsNorm product");
+            "ShortConv HorizontallyFused DeltaAttention NormGateMul product AddRmsNorm " +
+                kExpertsAndShared + "CombineExperts AddRmsNorm product");
 }
 
 TEST(LayerLaunches, OfLatentAttentionInLing3) {
   EXPECT_EQ(launches_of_layer(ling3(1), "PlaceHeads"),
-            "PlaceHeads Beside product attention MergeParts RoundRows product RoundRows "
+            "PlaceHeads HorizontallyFused product attention MergeParts RoundRows product RoundRows "
             "product GateMul product AddRmsNorm " +
                 kExpertsAndShared + "CombineExperts AddRmsNorm product RmsNorm product");
 }

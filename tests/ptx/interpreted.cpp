@@ -8,9 +8,9 @@
 #include <typeinfo>
 
 #include "kernels/cuda/attention_items.h"
-#include "kernels/cuda/beside.h"
 #include "kernels/cuda/emulated/device.h"
 #include "kernels/cuda/fragment_gemm.h"
+#include "kernels/cuda/horizontally_fused.h"
 #include "kernels/cuda/table.h"
 
 namespace banyan::ptx {
@@ -255,8 +255,8 @@ void launch_interpreted(const Kernel& kernel) {
 }
 template void launch_interpreted(const cuda::Add&);
 template void launch_interpreted(const cuda::AddRmsNorm&);
-template void launch_interpreted(const cuda::Beside<cuda::RmsNorm, cuda::DeltaGates>&);
-template void launch_interpreted(const cuda::Beside<cuda::Rope, cuda::RoundRows>&);
+template void launch_interpreted(const cuda::HorizontallyFused<cuda::RmsNorm, cuda::DeltaGates>&);
+template void launch_interpreted(const cuda::HorizontallyFused<cuda::Rope, cuda::RoundRows>&);
 template void launch_interpreted(const cuda::CopyRows&);
 template void launch_interpreted(const cuda::DeltaGates&);
 template void launch_interpreted(const cuda::FewRowsF32&);

@@ -7,7 +7,7 @@
 // - a norm is also multiplied by gates;
 // - the block that chooses the experts of a row sorts its choices;
 // - a sum also writes the copy of it, which a layer's output is, and its norm;
-// - kernels that have nothing to do with each other run on blocks of one launch: norms of the delta
+// - independent kernels share one launch (horizontal fusion): norms of the delta
 //   rule's heads and its gates, the rotation of a part of queries and the rounding of another one.
 //
 // Issuer::issue<Kernel>(queue, kernel) launches a kernel.
@@ -15,11 +15,11 @@
 
 #include <type_traits>
 
-#include "kernels/cuda/beside.h"
 #include "kernels/cuda/copies.h"
 #include "kernels/cuda/delta.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/gemm_f32.h"
+#include "kernels/cuda/horizontally_fused.h"
 #include "kernels/cuda/launches.h"
 #include "kernels/cuda/merge_parts.h"
 #include "kernels/cuda/moe.h"
@@ -83,9 +83,9 @@ class LaunchCollector {
     }
     return round_in<AddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul, AttendTiles>(product,
                                                                                      before) ||
-           beside<Rope>(rounding);
+           fuse_with_last<Rope>(rounding);
   }
-  bool joins(const DeltaGates& gates) { return beside<RmsNorm>(gates); }
+  bool joins(const DeltaGates& gates) { return fuse_with_last<RmsNorm>(gates); }
   bool joins(const CopyRows& copy) {
     Add* sum = last<Add>();
     if (sum == nullptr || !sum->may_copy(copy.a)) return false;
@@ -111,13 +111,14 @@ class LaunchCollector {
     return true;
   }
 
-  // Lets the last launch also run this kernel, which has nothing to do with it.
+  // Fuses an independent kernel with the last launch.
   template <class First, class Second>
-  bool beside(const Second& second) {
+  bool fuse_with_last(const Second& second) {
     const First* first = last<First>();
-    if (first == nullptr || !Beside<First, Second>::may_join(*first, second)) return false;
-    launches_.replace_last(Beside<First, Second>{*first, second},
-                           issue_of<Beside<First, Second>>());
+    if (first == nullptr || !HorizontallyFused<First, Second>::may_join(*first, second))
+      return false;
+    launches_.replace_last(HorizontallyFused<First, Second>{*first, second},
+                           issue_of<HorizontallyFused<First, Second>>());
     return true;
   }
 

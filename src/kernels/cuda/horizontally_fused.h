@@ -1,4 +1,4 @@
-// Two kernels that have nothing to do with each other, in one launch.
+// Horizontal fusion: two independent kernels in one launch.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class FromLast : public Base {
 //   auto reads() const;   // ranges of memory
 //   auto writes() const;
 template <class First, class Second>
-struct Beside {
+struct HorizontallyFused {
   First first;
   Second second;
 
