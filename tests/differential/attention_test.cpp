@@ -198,7 +198,8 @@ bool rounds(const KernelTable& table, const Shape& shape) {
   std::string_view name = table.name;
   if (name == cuda_table().name) {
     bool fits = shape.head_dim == 64 || shape.head_dim == 128 || shape.head_dim == 256;
-    return fits && shape.head_dim == shape.value_dim && shape.dtype == DType::kBF16;
+    bool codes = shape.dtype == DType::kBF16 || is_quantised_state(shape.dtype);
+    return fits && shape.head_dim == shape.value_dim && codes;
   }
   return (name == "avx512_bf16" || name.ends_with("amx")) && shape.dtype == DType::kBF16 &&
          shape.head_dim % 32 == 0 && shape.value_dim % 32 == 0;
@@ -228,14 +229,18 @@ std::vector<float> attend_in_chunks(const KernelTable& table, const Shape& shape
 // its argument, whose rounding is |score - max| eps / 2) and the sums of n terms and up to n
 // rescalings add 2 n eps to numerator and denominator. The output moves by at most twice the
 // relative error times the largest |v|. Scales of quantised rows are rounded into a score twice,
-// and into a weight once. Where q and weights are rounded to bf16, so is q here, and each weight is
-// off by half a unit of 8 bits more.
+// and into a weight once. Where q and weights are rounded to bf16, so are q, keys and
+// values here, and each weight is off by half a unit of 8 bits more.
 void expect_near_exact(const KernelTable& table, const Shape& shape, Inputs inputs,
                        const std::vector<float>& out) {
   bool rounded = rounds(table, shape);
   if (rounded) inputs.q = decode(encode(inputs.q, DType::kBF16), DType::kBF16);
   auto k = as_stored(inputs.k, shape.dtype, {.width = shape.head_dim});
   auto v = as_stored(inputs.v, shape.dtype, {.width = shape.value_dim});
+  if (rounded) {
+    k = as_stored(k, DType::kBF16, {.width = shape.head_dim});
+    v = as_stored(v, DType::kBF16, {.width = shape.value_dim});
+  }
   int64_t heads = shape.kv_heads * shape.group, d = shape.head_dim, width = shape.value_dim;
   double scale = double{1 / std::sqrt(static_cast<float>(d))};
   double eps = double{kEpsilon};
@@ -309,7 +314,7 @@ TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryGroupAndWindow) {
       for (int64_t window : {0, 1, 7, 64, 65, 100}) {
         for (DType dtype : {DType::kF32, DType::kBF16, DType::kI8, DType::kF8E4M3}) {
           if (dtype != DType::kF32 && window >= 64 && window != 65) continue;  // slow
-          bool tensor_cores = dtype == DType::kBF16 && group % 2 == 1;
+          bool tensor_cores = group % 2 == 1;                                  // of cards
           Shape shape = {.kv_heads = 1,
                          .group = group,
                          .head_dim = dtype == DType::kF32 ? 16
@@ -485,7 +490,7 @@ TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
                                  {NAN, DType::kF8E4M3},
                                  {-INFINITY, DType::kF8E4M3}}) {
       // Pairs of bf16 take whole registers, tensor cores 64 columns.
-      int64_t head_dim = dtype == DType::kBF16 ? 64 : 32;
+      int64_t head_dim = dtype == DType::kF32 ? 32 : 64;
       Shape shape = {.kv_heads = 1, .group = 2, .head_dim = head_dim, .window = 20, .dtype = dtype};
       Inputs clean(shape, 90, random), poisoned = clean;
       poisoned.v[40 * shape.v_width() + 3] = poison;

@@ -225,12 +225,13 @@ TEST(Cuda, ARowHasTheSameBitsInEveryTile) {
 
 // Queries, keys and values of one sequence in pages of 16.
 struct Attended {
-  Attended(int64_t width, int64_t length, Random& random)
+  Attended(int64_t width, DType dtype, int64_t length, Random& random)
       : width(width),
         rank(width > 256 ? 512 : width),
+        dtype(dtype),
         q(random.normals(length * kHeads * width)),
-        keys(encode(random.normals(length * width), DType::kBF16)),
-        values(encode(random.normals(length * width), DType::kBF16)) {
+        keys(store_rows(random.normals(length * width), dtype, row_shape())),
+        values(store_rows(random.normals(length * width), dtype, row_shape())) {
     for (int32_t page = 0; page < length / 16; ++page) pages.push_back(page);
   }
 
@@ -250,7 +251,7 @@ struct Attended {
       cuda_table().latent_attention({.q = query,
                                      .q_row_stride = kHeads * width,
                                      .pool = keys.data(),
-                                     .pool_dtype = DType::kBF16,
+                                     .pool_dtype = dtype,
                                      .out = out.data(),
                                      .heads = kHeads,
                                      .width = width,
@@ -267,7 +268,7 @@ struct Attended {
                             .rows = count,
                             .k_pool = keys.data(),
                             .v_pool = values.data(),
-                            .pool_dtype = DType::kBF16,
+                            .pool_dtype = dtype,
                             .out = out.data(),
                             .q_heads = kHeads,
                             .kv_heads = 1,
@@ -283,8 +284,10 @@ struct Attended {
 
   static constexpr int64_t kHeads = 3;
   int64_t out_width() const { return kHeads * rank; }
+  RowShape row_shape() const { return {.width = width, .split = rank < width ? rank : 0}; }
 
   int64_t width, rank;
+  DType dtype;
   std::vector<float> q;
   std::vector<char> keys, values;
   std::vector<int32_t> pages;
@@ -296,18 +299,27 @@ struct Attended {
 TEST(Cuda, ARowOfAttentionHasTheSameBitsInEverySpan) {
   constexpr int64_t kLength = 592, kFirst = 464;
   Random random(15);
-  for (int64_t width : {64, 128, 256, 576}) {
-    Attended attended(width, kLength, random);
+  for (auto [width, dtype] : {std::pair{64, DType::kBF16},
+                              {128, DType::kBF16},
+                              {256, DType::kBF16},
+                              {576, DType::kBF16},
+                              {128, DType::kI8},
+                              {576, DType::kI8},
+                              {64, DType::kF8E4M3},
+                              {256, DType::kF8E4M3},
+                              {576, DType::kF8E4M3}}) {
+    Attended attended(width, dtype, kLength, random);
+    SCOPED_TRACE(fmt::format("{} {}", width, dtype_name(dtype)));
     std::vector<float> together = attended.rows(kFirst, kLength - kFirst);
     auto expect_the_same = [&](int64_t i, const std::vector<float>& rows) {
       auto begin = together.begin() + i * attended.out_width();
-      EXPECT_TRUE(same_bits(rows, {begin, begin + std::ssize(rows)})) << width << ", row " << i;
+      EXPECT_TRUE(same_bits(rows, {begin, begin + std::ssize(rows)})) << "row " << i;
     };
     for (int64_t i : {0, 127}) expect_the_same(i, attended.rows(kFirst + i, 1));
     expect_the_same(100, attended.rows(kFirst + 100, 8, 8));
     std::vector<float> beginning = attended.rows(0, 20), first = attended.rows(0, 1);
     beginning.resize(first.size());
-    EXPECT_TRUE(same_bits(beginning, first)) << width;
+    EXPECT_TRUE(same_bits(beginning, first));
   }
 }
 

@@ -10,10 +10,12 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "card.cuh"
 #include "kernels/cuda/cuda.h"
+#include "kernels/state_rows.h"
 
 namespace banyan::gpu {
 namespace {
@@ -94,11 +96,12 @@ class Bench {
   }
 
   // Rows that follow `past` keys each.
-  void attention(const char* what, int64_t sequences, int64_t rows, int64_t past) {
+  void attention(const char* what, int64_t sequences, int64_t rows, int64_t past,
+                 DType dtype = DType::kBF16) {
     constexpr int64_t kHeads = 32, kKvHeads = 8, kDim = 128, kPage = 64;
     int64_t pages = (past + rows + kPage - 1) / kPage;
-    auto pool_size = static_cast<size_t>(sequences * pages * kPage * kKvHeads * kDim);
-    DeviceArray<uint16_t> keys(normal_bf16(pool_size, 1)), values(normal_bf16(pool_size, 1));
+    auto pool_rows = static_cast<size_t>(sequences * pages * kPage * kKvHeads);
+    DeviceArray<uint8_t> keys(pool(dtype, pool_rows, {.width = kDim})), values(keys.download());
     DeviceArray<float> q(normal_f32(static_cast<size_t>(sequences * rows * kHeads * kDim)));
     DeviceArray<float> out(q.size());
     std::vector<int32_t> page_table;
@@ -118,7 +121,7 @@ class Bench {
                           .rows = sequences * rows,
                           .k_pool = keys.data(),
                           .v_pool = values.data(),
-                          .pool_dtype = DType::kBF16,
+                          .pool_dtype = dtype,
                           .out = out.data(),
                           .q_heads = kHeads,
                           .kv_heads = kKvHeads,
@@ -132,10 +135,35 @@ class Bench {
     float ms = time([&] { table_.attention(args); });
     auto seen = static_cast<double>(sequences * rows) *
                 (static_cast<double>(past) + static_cast<double>(rows + 1) / 2);
-    report(what, ms, 4.0 * static_cast<double>(pool_size), 4 * seen * kHeads * kDim, limits_);
+    report(what, ms, 2.0 * static_cast<double>(keys.size()), 4 * seen * kHeads * kDim, limits_);
   }
 
  private:
+  // Normal numbers; rows of codes are repeated after a prime number of them.
+  static std::vector<uint8_t> pool(DType dtype, size_t rows, const RowShape& shape) {
+    constexpr size_t kPeriod = 1009;
+    auto bytes = static_cast<size_t>(state_row_bytes(dtype, shape));
+    auto width = static_cast<size_t>(shape.width);
+    std::vector<uint8_t> pool(rows * bytes);
+    if (dtype == DType::kBF16) {
+      std::vector<uint16_t> values = normal_bf16(rows * width, 1);
+      std::memcpy(pool.data(), values.data(), pool.size());
+      return pool;
+    }
+    std::vector<float> x = normal_f32(kPeriod * width);
+    for (size_t r = 0; r < rows; ++r) {
+      uint8_t* to = pool.data() + r * bytes;
+      if (r >= kPeriod) {
+        std::memcpy(to, to - kPeriod * bytes, bytes);
+      } else if (dtype == DType::kI8) {
+        store_row(&x[r * width], shape, reinterpret_cast<int8_t*>(to));
+      } else {
+        store_row(&x[r * width], shape, reinterpret_cast<Float8E4M3*>(to));
+      }
+    }
+    return pool;
+  }
+
   // The queue has a stream of its own, so that the whole device is waited for.
   template <class Body>
   float time(const Body& body) {
@@ -184,6 +212,9 @@ int run_all(const Limits& limits) {
   bench.attention("attention, 256 sequences after 1,024", 256, 1, 1024);
   bench.attention("attention, a prompt of 8,192", 1, 8192, 0);
   bench.attention("attention, 512 rows after 7,680", 1, 512, 7680);
+  bench.attention("attention to fp8, 256 sequences after 1,024", 256, 1, 1024, DType::kF8E4M3);
+  bench.attention("attention to int8, 256 sequences after 1,024", 256, 1, 1024, DType::kI8);
+  bench.attention("attention to fp8, a prompt of 8,192", 1, 8192, 0, DType::kF8E4M3);
   return same ? 0 : 1;
 }
 

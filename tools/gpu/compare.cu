@@ -14,6 +14,7 @@
 #include "card.cuh"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulated/emulated.h"
+#include "kernels/state_rows.h"
 
 namespace banyan::gpu {
 namespace {
@@ -83,7 +84,7 @@ class Compare {
   }
 
   // Spans (rows, keys before them). Latents have one head of keys.
-  void attention(int64_t kv_heads, int64_t group, int64_t width, int64_t window,
+  void attention(DType dtype, int64_t kv_heads, int64_t group, int64_t width, int64_t window,
                  const std::vector<std::pair<int32_t, int32_t>>& shapes) {
     constexpr int64_t kPage = 16;
     bool latent = width > 256;
@@ -98,8 +99,9 @@ class Compare {
         pages.push_back(static_cast<int32_t>(pages.size()));
       }
     }
-    auto pool = static_cast<int64_t>(pages.size()) * kPage * kv_heads * width;
-    std::vector<BFloat16> keys = bf16_normals(pool), values = bf16_normals(pool);
+    auto pool_rows = static_cast<int64_t>(pages.size()) * kPage * kv_heads;
+    RowShape row = {.width = width, .split = latent ? rank : 0};
+    std::vector<std::byte> keys = pool(dtype, pool_rows, row), values = pool(dtype, pool_rows, row);
     std::vector<float> q = normals(rows * kv_heads * group * width);
     std::vector<float> sinks = normals(kv_heads * group);
     std::vector<float> out(static_cast<size_t>(rows * kv_heads * group * rank));
@@ -108,7 +110,7 @@ class Compare {
                        .rows = rows,
                        .k_pool = keys.data(),
                        .v_pool = values.data(),
-                       .pool_dtype = DType::kBF16,
+                       .pool_dtype = dtype,
                        .out = out.data(),
                        .q_heads = kv_heads * group,
                        .kv_heads = kv_heads,
@@ -122,7 +124,7 @@ class Compare {
                        .span_count = static_cast<int64_t>(spans.size()),
                        .page_table = pages.data()};
     attend(host_, a, latent, rank);
-    DeviceArray<BFloat16> device_keys(keys), device_values(values);
+    DeviceArray<std::byte> device_keys(keys), device_values(values);
     DeviceArray<float> device_q(q), device_sinks(sinks), device_out(out.size());
     DeviceArray<SpanArgs> device_spans(spans);
     DeviceArray<int32_t> device_pages(pages);
@@ -136,7 +138,8 @@ class Compare {
     a.page_table = device_pages.data();
     attend(card_, a, latent, rank);
     card_.device->synchronise(queue_);
-    report("attention of " + std::to_string(width) + " columns, " + std::to_string(spans.size()) +
+    report("attention of " + std::to_string(width) + " columns of " +
+               std::string(dtype_name(dtype)) + ", " + std::to_string(spans.size()) +
                " spans, window " + std::to_string(window),
            out, device_out.download());
   }
@@ -158,6 +161,23 @@ class Compare {
                             .spans = a.spans,
                             .span_count = a.span_count,
                             .page_table = a.page_table});
+  }
+
+  std::vector<std::byte> pool(DType dtype, int64_t rows, const RowShape& shape) {
+    int64_t bytes = state_row_bytes(dtype, shape);
+    std::vector<std::byte> pool(static_cast<size_t>(rows * bytes));
+    for (int64_t r = 0; r < rows; ++r) {
+      std::vector<float> x = normals(shape.width);
+      std::byte* to = pool.data() + r * bytes;
+      if (dtype == DType::kI8) {
+        store_row(x.data(), shape, reinterpret_cast<int8_t*>(to));
+      } else if (dtype == DType::kF8E4M3) {
+        store_row(x.data(), shape, reinterpret_cast<Float8E4M3*>(to));
+      } else {
+        store_row(x.data(), shape, reinterpret_cast<BFloat16*>(to));
+      }
+    }
+    return pool;
   }
 
   void append_matrix(const GemmKernel& gemm, const std::string& format, int64_t n, int64_t k,
@@ -234,13 +254,15 @@ int run_all() {
   compare.product("bf16", &T::gemm_bf16, 300, 132 * 128, 64, 64, 1);
   compare.product("bf16", &T::gemm_bf16, 576, 4096, 512, 512, 1);
   compare.product("bf16", &T::gemm_bf16, 200, 4096, 512, 512, 1);
-  for (int64_t width : {64, 128, 256}) {
-    compare.attention(2, 4, width, 0, {{1, 1200}, {3, 510}, {9, 20}});
-    for (int64_t window : {0, 700}) {
-      compare.attention(2, 4, width, window, {{1, 1200}, {90, 0}, {3, 510}});
+  for (DType dtype : {DType::kBF16, DType::kI8, DType::kF8E4M3}) {
+    for (int64_t width : {64, 128, 256}) {
+      compare.attention(dtype, 2, 4, width, 0, {{1, 1200}, {3, 510}, {9, 20}});
+      for (int64_t window : {0, 700}) {
+        compare.attention(dtype, 2, 4, width, window, {{1, 1200}, {90, 0}, {3, 510}});
+      }
     }
+    compare.attention(dtype, 1, 16, 576, 0, {{1, 1200}, {20, 0}, {3, 510}});
   }
-  compare.attention(1, 16, 576, 0, {{1, 1200}, {20, 0}, {3, 510}});
   return compare.all_same() ? 0 : 1;
 }
 

@@ -105,10 +105,18 @@ BANYAN_HOST_DEVICE constexpr void unpack_nibbles(uint32_t first, uint32_t second
   }
 }
 
-// Two codes of fp8 as bf16, which holds them exactly, but 2^-120 of their values.
+// Codes `first` and first + 1 of four of fp8 as bf16, which holds them exactly, but 2^-120 of their
+// values.
+template <int first = 0>
 BANYAN_HOST_DEVICE constexpr uint32_t shifted_fp8(uint32_t codes) {
-  uint32_t apart = (codes & 0xff) | (codes & 0xff00) << 8;
-  return (apart & 0x00800080u) << 8 | (apart & 0x007f007fu) << 4;
+  static_assert(first == 0 || first == 2);
+#ifdef __CUDA_ARCH__
+  uint32_t high = __byte_perm(codes, 0, first == 0 ? 0x1404 : 0x3424);  // bytes of the halves
+#else
+  codes >>= 8 * first;
+  uint32_t high = (codes & 0xff) << 8 | (codes & 0xff00) << 16;
+#endif
+  return (high & 0x80008000u) | (high >> 4 & 0x07f007f0u);
 }
 
 }  // namespace banyan::cuda

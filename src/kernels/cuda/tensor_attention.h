@@ -1,9 +1,11 @@
-// Attention over pages of bf16 on tensor cores: the arithmetic, which the kernel on a card
-// (device/tensor_attention.cuh) and its emulation (emulated/tensor_attention.h) share.
+// Attention over pages of bf16, or of codes of it, on tensor cores: the arithmetic, which the
+// kernel on a card (device/tensor_attention.cuh) and its emulation (emulated/tensor_attention.h)
+// share.
 //
-// Queries are rounded to bf16, with the sign of the scale. Keys come in tiles at multiples of 64
-// positions, and tiles in parts at multiples of 512. With s = q k by wgmma, capped where scores
-// are, and f the factor that makes it an exponent of two, for each tile of a part in turn:
+// Queries are rounded to bf16, with the sign of the scale; so are the keys and values of a
+// quantised pool (of fp8 exactly). Keys come in tiles at multiples of 64 positions, and tiles in
+// parts at multiples of 512. With s = q k by wgmma, capped where scores are, and f the factor that
+// makes it an exponent of two, for each tile of a part in turn:
 //
 //   m' = max(f s), if that is above m by more than kMaxSlack, else m
 //   c = 2^(m - m'),  p = 2^(f s - m'), or 0 if the row does not see the key
@@ -31,12 +33,15 @@ inline constexpr int64_t kLatentWidth = 576, kLatentRank = 512;
 inline constexpr int64_t kQueryTile = 64;  // rows: tokens times the query heads of a head of keys
 
 // Whether tensor cores compute it; other shapes and types have the kernels of attention.h.
+constexpr bool on_tensor_cores(DType pool) {
+  return pool == DType::kBF16 || is_quantised_state(pool);
+}
 constexpr bool on_tensor_cores(const AttentionArgs& a) {
   bool fits = a.head_dim == 64 || a.head_dim == 128 || a.head_dim == 256;
-  return fits && a.head_dim == a.value_dim && a.pool_dtype == DType::kBF16 && a.blocks == nullptr;
+  return fits && a.head_dim == a.value_dim && on_tensor_cores(a.pool_dtype) && a.blocks == nullptr;
 }
 constexpr bool on_tensor_cores(const LatentAttentionArgs& a) {
-  return a.width == kLatentWidth && a.rank == kLatentRank && a.pool_dtype == DType::kBF16;
+  return a.width == kLatentWidth && a.rank == kLatentRank && on_tensor_cores(a.pool_dtype);
 }
 
 // Latents as one head of keys, whose first columns are the values.

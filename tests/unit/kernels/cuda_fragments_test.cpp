@@ -74,6 +74,7 @@ TEST(Fragments, CodesOfFp8AreBf16TimesAPowerOfTwo) {
     float value = to_float(BFloat16{static_cast<uint16_t>(both)}) * 0x1p120f;
     EXPECT_EQ(value, to_float(Float8E4M3{static_cast<uint8_t>(code)})) << code;
     EXPECT_EQ(both >> 16, shifted_fp8(255 - code)) << code;
+    EXPECT_EQ(shifted_fp8<2>(code << 16 | (255 - code) << 24), both) << code;
   }
 }
 

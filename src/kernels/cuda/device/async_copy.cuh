@@ -71,6 +71,19 @@ __device__ inline void copy_bulk_to_blocks(uint32_t to, const void* from, uint32
       : "memory");
 }
 
+// Asks for memory to be brought to L2, but for what shares its first and last 16 bytes with others.
+__device__ inline void prefetch_bulk(const void* from, int64_t bytes) {
+  auto begin = __cvta_generic_to_global(from), end = (begin + bytes) & ~size_t{15};
+  begin &= ~size_t{15};
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(begin),
+               "r"(static_cast<uint32_t>(end - begin)));
+}
+
+// Of this block's.
+__device__ inline void store_8(uint32_t to, uint2 value) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(value.x), "r"(value.y) : "memory");
+}
+
 // 16 bytes.
 __device__ inline void copy_16(uint32_t to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to),

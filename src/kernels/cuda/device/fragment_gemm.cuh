@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/device/packed_bf16.cuh"
 #include "kernels/cuda/device/product.cuh"
 #include "kernels/cuda/device/queue.cuh"
 #include "kernels/cuda/device/ring.cuh"
@@ -205,8 +206,8 @@ class ChunkMultiplier {
   __device__ void unpack(const unsigned char* chunk, int step, uint32_t first, uint32_t second,
                          uint32_t (&fragment)[4]) const {
     if constexpr (G::kFormat == Format::kFp8) {
-      fragment[0] = unpack_fp8(first), fragment[1] = unpack_fp8(first >> 16);
-      fragment[2] = unpack_fp8(second), fragment[3] = unpack_fp8(second >> 16);
+      fragment[0] = pair_of_fp8<0>(first), fragment[1] = pair_of_fp8<2>(first);
+      fragment[2] = pair_of_fp8<0>(second), fragment[3] = pair_of_fp8<2>(second);
     } else if constexpr (G::kFormat == Format::kMxfp4) {
       unpack_e2m1(first, fragment[0], fragment[1]);
       unpack_e2m1(second, fragment[2], fragment[3]);
@@ -220,13 +221,6 @@ class ChunkMultiplier {
       }
       unpack_nibbles(first, second, zeros, fragment);
     }
-  }
-
-  __device__ static uint32_t unpack_fp8(uint32_t codes) {
-    constexpr uint32_t kTwoTo120 = 0x7b807b80u;
-    uint32_t values;
-    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(values) : "r"(shifted_fp8(codes)), "r"(kTwoTo120));
-    return values;
   }
 
   // `group`: of those that the chunk has scales of.

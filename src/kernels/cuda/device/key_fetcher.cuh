@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/attention_items.h"
+#include "kernels/cuda/device/packed_bf16.cuh"
 #include "kernels/cuda/device/ring.cuh"
 
 namespace banyan::cuda::device {
@@ -45,6 +46,7 @@ class KeyFetcher {
           KeyRange seen = keys_of<K::kTileRows>(a_, item).any, keys = tile_keys(item, seen);
           for (int32_t first = keys.first; first < keys.end; first += kTileKeys) {
             int next = find_row(item, seen, first + own_row());
+            prefetch(next);
             fetch_found();
             row_ = next;
             found_ = true;
@@ -86,11 +88,33 @@ class KeyFetcher {
     found_ = false;
   }
 
-  // Keys without a row become zeros: a weight of zero times what lies in memory might be NaN. Eight
-  // lanes copy 64 columns of a row, and the warp those of four rows.
+  __device__ bool quantised() const { return is_quantised_state(a_.pool_dtype); }
+  __device__ static constexpr RowShape row_shape() {
+    return {.width = K::kWidth, .split = K::kLatent ? K::kValueWidth : 0};
+  }
+  // Of a quantised row of a pool.
+  __device__ static const unsigned char* codes(const void* pool, int row) {
+    return static_cast<const unsigned char*>(pool) + int64_t{row} * row_shape().quantised_bytes();
+  }
+
+  // Threads wait for the codes that they load, so that these should be in L2 by then.
+  __device__ void prefetch(int row) const {
+    if (!quantised() || row < 0 || lane() >= kRowsOfWarp) return;
+    prefetch_bulk(codes(a_.k_pool, row), row_shape().quantised_bytes());
+    if constexpr (!K::kLatent) {
+      prefetch_bulk(codes(a_.v_pool, row), row_shape().quantised_bytes());
+    }
+  }
+
+  // Keys without a row become zeros: a weight of zero times what lies in memory might be NaN.
   __device__ void fetch(const void* pool) {
-    constexpr int kRowsAtOnce = kWarp / 8;
     filler_.wait_empty();
+    quantised() ? convert(pool) : copy(pool);
+  }
+
+  // Eight lanes copy 64 columns of a row, and the warp those of four rows.
+  __device__ void copy(const void* pool) {
+    constexpr int kRowsAtOnce = kWarp / 8;
     const auto* column = static_cast<const BFloat16*>(pool) + lane() % 8 * 8;
     int in_group = lane() / 8;
     auto to = filler_.ring().at(filler_.ring().stage) +
@@ -108,6 +132,51 @@ class KeyFetcher {
       }
     }
     filler_.filled_stage();
+  }
+
+  // Sixteen lanes convert 64 columns of a row, and the warp those of two rows.
+  __device__ void convert(const void* pool) {
+    constexpr int kWords = kRowsOfWarp / 2;
+    int word = lane() % 16;
+    asm volatile("" : "+r"(word));  // or registers keep what depends on it
+    const unsigned char* from = codes(pool, 0) + word * 4;
+    uint32_t to = filler_.ring().at(filler_.ring().stage) +
+                  swizzled(static_cast<uint32_t>(warp() * kRowsOfWarp + lane() / 16),
+                           static_cast<uint32_t>(word) * 8);
+    float scale = scale_of(pool, 0);
+#pragma unroll 1
+    for (int block = 0; block < K::kWidth / 64; ++block) {
+      if (K::kLatent && block * 64 == K::kValueWidth) scale = scale_of(pool, 1);
+      uint32_t words[kWords];
+#pragma unroll
+      for (int r = 0; r < kWords; ++r) {
+        int source = __shfl_sync(0xffffffffu, row_, 2 * r + lane() / 16);
+        words[r] = source < 0 ? 0 : *reinterpret_cast<const uint32_t*>(codes(from, source));
+      }
+      if (a_.pool_dtype == DType::kI8) {
+        store<int8_t>(to, words, scale);
+      } else {
+        store<Float8E4M3>(to, words, scale);
+      }
+      from += 64;
+      to += K::kBlockBytes;
+    }
+    filler_.stored_stage();
+  }
+  template <class S, int count>
+  __device__ static void store(uint32_t to, const uint32_t (&words)[count], float scale) {
+#pragma unroll
+    for (int r = 0; r < count; ++r) {
+      float own = __shfl_sync(0xffffffffu, scale, 2 * r + lane() / 16);
+      // Two rows further, chunks have other places.
+      store_8((to ^ 2 * r % 8 << 4) + 2 * r * kTileRowBytes, pairs_of_codes<S>(words[r], own));
+    }
+  }
+  // Of this thread's row.
+  __device__ float scale_of(const void* pool, int part) const {
+    if (row_ < 0) return 0;
+    const unsigned char* scales = codes(pool, row_) + row_shape().code_bytes();
+    return reinterpret_cast<const float*>(scales)[part];
   }
 
   const AttentionArgs& a_;

@@ -46,10 +46,10 @@ __device__ void init_ring(uint32_t shared, int arrivals, int groups) {
   fence_barrier_init();
 }
 
-// A thread of the warpgroup that fills the ring by copies of 16 bytes, each thread some of a stage.
-// They arrive by themselves, so that no thread waits for one stage before it begins the next.
-// Whoever multiplies with what they wrote runs fence_shared() before: a fence here would wait for
-// every copy under way.
+// A thread of the warpgroup that fills the ring by copies of 16 bytes or by stores, each thread
+// some of a stage. Copies arrive by themselves, so that no thread waits for one stage before it
+// begins the next. Whoever multiplies with what they wrote runs fence_shared() before: a fence here
+// would wait for every copy under way.
 template <class K>
 class RingFiller {
  public:
@@ -63,6 +63,11 @@ class RingFiller {
   // The copies of the stage are under way.
   __device__ void filled_stage() {
     barrier_arrive_after_copies(ring_.full(ring_.stage));
+    ring_.next();
+  }
+  // This thread's stores to the stage are done.
+  __device__ void stored_stage() {
+    barrier_arrive(ring_.full(ring_.stage));
     ring_.next();
   }
   __device__ void finish() const { wait_for_copies(); }

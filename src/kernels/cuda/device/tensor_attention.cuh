@@ -13,16 +13,10 @@
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/device/key_fetcher.cuh"
+#include "kernels/cuda/device/packed_bf16.cuh"
 #include "kernels/cuda/device/queue.cuh"
 
 namespace banyan::cuda::device {
-
-// As from_float rounds, but that one NaN stands for all.
-__device__ inline uint32_t round_pair(float low, float high) {
-  uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
 
 // A thread of a warpgroup. It has two rows of a tile, the one at accumulator_row(0) and the eighth
 // after it, and a quarter of the columns of each.

@@ -20,6 +20,26 @@ struct KeyTile {
   std::vector<Bad> bad;  // values that are not finite
 };
 
+// A row of a pool in bf16, to which quantised ones are rounded.
+std::vector<BFloat16> pool_row(const AttentionArgs& a, const void* pool, int64_t row) {
+  RowShape shape = {.width = a.head_dim, .split = a.value_dim < a.head_dim ? a.value_dim : 0};
+  std::vector<BFloat16> values(static_cast<size_t>(a.head_dim));
+  auto read = [&]<class S>(const S* rows) {
+    RowValues<S> stored(rows + row * row_stride<S>(shape), shape);
+    for (int64_t c = 0; c < a.head_dim; ++c) {
+      values[static_cast<size_t>(c)] = from_float<BFloat16>(stored[c]);
+    }
+  };
+  if (a.pool_dtype == DType::kI8) {
+    read(static_cast<const int8_t*>(pool));
+  } else if (a.pool_dtype == DType::kF8E4M3) {
+    read(static_cast<const Float8E4M3*>(pool));
+  } else {
+    read(static_cast<const BFloat16*>(pool));
+  }
+  return values;
+}
+
 // The tile from key `first` on, of keys in `all`; row_of(key) is the row of the pools.
 template <class RowOf>
 KeyTile load_tile(const AttentionArgs& a, int64_t first, KeyRange all, const RowOf& row_of) {
@@ -29,13 +49,12 @@ KeyTile load_tile(const AttentionArgs& a, int64_t first, KeyRange all, const Row
   std::vector<uint16_t> keys(tile * width), columns(values * tile);
   for (int64_t key = std::max<int64_t>(first, all.first);
        key < std::min<int64_t>(first + kKeyTile, all.end); ++key) {
-    auto row = static_cast<size_t>(row_of(key)), j = static_cast<size_t>(key - first);
-    for (size_t c = 0; c < width; ++c) {
-      keys[j * width + c] = static_cast<const BFloat16*>(a.k_pool)[row * width + c].bits;
-    }
+    auto j = static_cast<size_t>(key - first);
+    std::vector<BFloat16> of_key = pool_row(a, a.k_pool, row_of(key));
+    std::vector<BFloat16> of_value = pool_row(a, a.v_pool, row_of(key));
+    for (size_t c = 0; c < width; ++c) keys[j * width + c] = of_key[c].bits;
     for (size_t c = 0; c < values; ++c) {
-      // Latents are keys and values at once.
-      BFloat16 value = static_cast<const BFloat16*>(a.v_pool)[row * width + c];
+      BFloat16 value = of_value[c];  // latents are keys and values at once
       if (is_finite(to_float(value))) {
         columns[c * tile + j] = value.bits;
       } else {
