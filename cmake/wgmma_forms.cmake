@@ -21,12 +21,17 @@ function(banyan_write_wgmma_forms folder)
     math(EXPR keep_registers "${count} + 5")
     math(EXPR transposed "${count} + 6")
     string(REPLACE "+f" "+r" integer_operands "${operands}")
-    string(APPEND forms "
+    foreach(element BFloat16 Float16)
+      set(type bf16.bf16)
+      if(element STREQUAL Float16)
+        set(type f16.f16)
+      endif()
+      string(APPEND forms "
 template <>
-struct Wgmma<${n}> {
+struct Wgmma<${n}, ${element}> {
   static __device__ void shared(float (&d)[${count}], uint64_t a, uint64_t b, int keep) {
     asm volatile(\"{ .reg .pred p; setp.ne.b32 p, %${keep_shared}, 0; \"
-                 \"wgmma.mma_async.sync.aligned.m64n${n}k16.f32.bf16.bf16 {${places}}, \"
+                 \"wgmma.mma_async.sync.aligned.m64n${n}k16.f32.${type} {${places}}, \"
                  \"%${count}, %${b}, p, 1, 1, 0, 0; }\"
                  : ${operands} : \"l\"(a), \"l\"(b), \"r\"(keep));
   }
@@ -35,7 +40,7 @@ struct Wgmma<${n}> {
   static __device__ void registers(float (&d)[${count}], const uint32_t (&a)[4], uint64_t b,
                                    int keep) {
     asm volatile(\"{ .reg .pred p; setp.ne.b32 p, %${keep_registers}, 0; \"
-                 \"wgmma.mma_async.sync.aligned.m64n${n}k16.f32.bf16.bf16 {${places}}, \"
+                 \"wgmma.mma_async.sync.aligned.m64n${n}k16.f32.${type} {${places}}, \"
                  \"{%${count}, %${a1}, %${a2}, %${a3}}, %${b_registers}, p, 1, 1, %${transposed}; }\"
                  : ${operands}
                  : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"(keep),
@@ -43,6 +48,7 @@ struct Wgmma<${n}> {
   }
 };
 ")
+    endforeach()
     if(n GREATER 32 AND NOT n EQUAL 48 AND n_16)
       continue()
     endif()

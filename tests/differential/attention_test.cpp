@@ -198,8 +198,7 @@ bool rounds(const KernelTable& table, const Shape& shape) {
   std::string_view name = table.name;
   if (name == cuda_table().name) {
     bool fits = shape.head_dim == 64 || shape.head_dim == 128 || shape.head_dim == 256;
-    bool codes = shape.dtype == DType::kBF16 || is_quantised_state(shape.dtype);
-    return fits && shape.head_dim == shape.value_dim && codes;
+    return fits && shape.head_dim == shape.value_dim && shape.dtype != DType::kF32;
   }
   return (name == "avx512_bf16" || name.ends_with("amx")) && shape.dtype == DType::kBF16 &&
          shape.head_dim % 32 == 0 && shape.value_dim % 32 == 0;

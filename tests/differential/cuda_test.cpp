@@ -62,20 +62,23 @@ TEST(Cuda, ProductsOfF32HaveTheSameBitsInEveryTile) {
 }
 
 // Column by column from the definition: rounded, in segments, sixteen at a time.
-float bf16_product(const float* x, const float* w, int64_t k, int segments) {
-  auto bits = [](float value) { return from_float<BFloat16>(value).bits; };
+template <class T>
+float tensor_product(const float* x, const float* w, int64_t k, int segments) {
+  float scale = std::is_same_v<T, Float16> ? f16_scale(x, k) : 1;
   int64_t columns = (k + 63) / 64 * 64 / segments;
   float total = 0;
   for (int s = 0; s < segments; ++s) {
     float sum = 0;
     for (int64_t c = s * columns; c < (s + 1) * columns; c += 16) {
-      uint16_t a[16] = {}, b[16] = {};
-      for (int64_t i = 0; i < 16 && c + i < k; ++i) a[i] = bits(x[c + i]), b[i] = bits(w[c + i]);
+      T a[16] = {}, b[16] = {};
+      for (int64_t i = 0; i < 16 && c + i < k; ++i) {
+        a[i] = from_float<T>(x[c + i] * scale), b[i] = from_float<T>(w[c + i]);
+      }
       sum = cuda::wgmma_step(sum, a, b);
     }
     total = segments == 1 ? sum : total + sum;
   }
-  return total;
+  return total / scale;
 }
 
 TEST(Cuda, TheKernelThatComputesRowsRoundsThem) {
@@ -141,21 +144,39 @@ TEST(Cuda, TheKernelThatComputesRowsRoundsThem) {
   EXPECT_FALSE(cuda::RmsNorm{norm}.may_round(product));
 }
 
-TEST(Cuda, ProductsOfBf16HaveTheBitsOfTensorCores) {
+// Every other row of x is far too large for f16, or for its subnormals.
+template <class T>
+void expect_tensor_products(const WeightFormat& format) {
   Random random(12);
-  const WeightFormat& bf16 = weight_formats()[1];
-  ASSERT_EQ(bf16.name, "bf16");
   for (auto [n, k, segments] : {std::tuple{70, 77, 1}, {3, 64, 1}, {100, 512, 2}, {65, 2048, 8}}) {
-    Weights weights(bf16, n, k, k, random);
+    Weights weights(format, n, k, k, random);
     std::vector<float> x = random.normals(5 * k), bias = random.normals(n);
+    for (int64_t c = 0; c < k; ++c) x[k + c] *= 0x1p30f, x[3 * k + c] *= 0x1p-30f;
     auto y = multiply(PackedWeights(cuda_table(), weights), x.data(), k, 5, bias.data());
     for (int64_t r = 0; r < 5; ++r) {
       for (int64_t j = 0; j < n; ++j) {
         ASSERT_EQ(y[r * n + j],
-                  bf16_product(&x[r * k], &weights.values[j * k], k, segments) + bias[j])
+                  tensor_product<T>(&x[r * k], &weights.values[j * k], k, segments) + bias[j])
             << n << " features, " << k << " columns, row " << r << ", " << j;
       }
     }
+  }
+}
+TEST(Cuda, ProductsOfBf16HaveTheBitsOfTensorCores) {
+  expect_tensor_products<BFloat16>(
+      *std::ranges::find(weight_formats(), "bf16", &WeightFormat::name));
+}
+TEST(Cuda, ProductsOfF16HaveTheBitsOfTensorCores) {
+  expect_tensor_products<Float16>(*std::ranges::find(weight_formats(), "f16", &WeightFormat::name));
+}
+
+TEST(Cuda, RowsOfF16NeverOverflow) {
+  for (float largest :
+       {0.0f, 0x1p-149f, 0x1p-112f, 1e-3f, 1.0f, 65504.0f, 1e30f, 0x1.fffffep127f}) {
+    cuda::RowScale scale = cuda::row_scale_for(largest);
+    EXPECT_EQ(scale.scale * scale.inverse, 1) << largest;
+    float scaled = largest * scale.scale;
+    EXPECT_TRUE(scaled < 0x1p15f && (scaled >= 0x1p14f || largest < 0x1p-112f)) << largest;
   }
 }
 
@@ -177,7 +198,7 @@ TEST(Cuda, ProductsOfFp8HaveTheBitsOfTensorCores) {
             codes[c] =
                 weights.decoded(static_cast<uint8_t>(weights.source[j * k + g * group + c]), 0);
           }
-          float sum = bf16_product(&x[r * k + g * group], codes.data(), group, 1);
+          float sum = tensor_product<BFloat16>(&x[r * k + g * group], codes.data(), group, 1);
           expected = std::fma(sum, scale, expected);
         }
         ASSERT_EQ(y[r * n + j], expected + bias[j]) << n << " features, row " << r << ", " << j;
@@ -191,12 +212,11 @@ TEST(Cuda, ARowHasTheSameBitsInEveryTile) {
   constexpr int64_t kRows = 768;
   Random random(14);
   for (const WeightFormat& format : weight_formats()) {
-    bool plain = format.name == "f32" || format.name == "f16";
-    if (!(cuda_table().*format.kernel).exists() || plain) continue;
+    if (!(cuda_table().*format.kernel).exists() || format.name == "f32") continue;
     // The second of two blocks that share rows has some features, or none. 512 columns are two
-    // segments. So many rows of bf16 that the largest tiles fill the interpreted card's three
-    // blocks.
-    bool tiled = format.name == "bf16";
+    // segments. So many rows of bf16 or f16 that the largest tiles fill the interpreted card's
+    // three blocks.
+    bool tiled = format.name == "bf16" || format.name == "f16";
     struct Case {
       int64_t n, k;
       std::vector<int64_t> rows;
@@ -303,6 +323,10 @@ TEST(Cuda, ARowOfAttentionHasTheSameBitsInEverySpan) {
                               {128, DType::kBF16},
                               {256, DType::kBF16},
                               {576, DType::kBF16},
+                              {64, DType::kF16},
+                              {128, DType::kF16},
+                              {256, DType::kF16},
+                              {576, DType::kF16},
                               {128, DType::kI8},
                               {576, DType::kI8},
                               {64, DType::kF8E4M3},

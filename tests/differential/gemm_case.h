@@ -8,6 +8,7 @@
 
 #include "differential/emulated_table.h"
 #include "differential/kernels.h"
+#include "kernels/cuda/scaled_rows.h"
 #include "quant/formats.h"
 
 namespace banyan::test {
@@ -17,12 +18,34 @@ inline bool multiplies_integers(const WeightFormat& format) {
   return format.quantised && format.name != "fp8";
 }
 
-// Whether the table rounds x to bf16 before it multiplies.
+// The values of a row of x that a table multiplies with f16, in f16: x times this.
+inline float f16_scale(const float* x, int64_t k) {
+  float largest = 0;
+  for (int64_t c = 0; c < k; ++c) {
+    if (std::isfinite(x[c])) largest = std::max(largest, std::fabs(x[c]));
+  }
+  return cuda::row_scale_for(largest).scale;
+}
+
+// Whether the table rounds x to the type of the weights before it multiplies, or to bf16 for fp8.
 inline bool rounds_x(const KernelTable& table, const WeightFormat& format) {
   std::string_view name = table.name;
   bool tensor_cores = name == cuda_table().name;
   bool pairs = tensor_cores || name == "avx512_bf16" || name.ends_with("amx");
-  return pairs && (format.name == "bf16" || format.name == "fp8");
+  return (pairs && (format.name == "bf16" || format.name == "fp8")) ||
+         (tensor_cores && format.name == "f16");
+}
+// So the rows of x, of k columns each.
+inline void round_as(const KernelTable& table, const WeightFormat& format, int64_t k,
+                     int64_t stride, std::vector<float>& x) {
+  if (!rounds_x(table, format)) return;
+  for (float* row = x.data(); row + k <= x.data() + x.size(); row += stride) {
+    float scale = f16_scale(row, k);
+    for (int64_t c = 0; c < k; ++c) {
+      row[c] = format.name == "f16" ? to_float(from_float<Float16>(row[c] * scale)) / scale
+                                    : to_float(from_float<BFloat16>(row[c]));
+    }
+  }
 }
 
 inline constexpr float kE2m1[16] = {0,    0.5,  1,  1.5,  2,  3,  4,  6,

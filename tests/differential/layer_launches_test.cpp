@@ -68,10 +68,11 @@ struct QueuedDevice {
   static void launch(void* /*queue*/, const Kernel& kernel) {
     queue().collected.add(kernel);
   }
+  template <class T>
   static void multiply_tiles(const GemmArgs& args) {
     queue().collected.add_product(args, [](void*, const void* what) {
       queue().launched.emplace_back("product");
-      cuda::emulated::Device::multiply_tiles(*static_cast<const GemmArgs*>(what));
+      cuda::emulated::Device::multiply_tiles<T>(*static_cast<const GemmArgs*>(what));
     });
   }
   template <cuda::Format F>

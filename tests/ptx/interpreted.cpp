@@ -158,20 +158,21 @@ struct Device {
     }
   };
 
+  template <class T>
   static void multiply_tiles(const GemmArgs& args) {
     Scratch none(0);
-    cuda::launch_tensor_gemm(args, GemmCard{kBlocks},
-                             [&]<class G>(const G& kernel, int64_t blocks) {
-                               std::string name = entry_of<G>("run_tensor_gemm");
-                               run(
-                                   name, none,
-                                   [&](Launch launch) {
-                                     launch.blocks = static_cast<uint32_t>(blocks);
-                                     launch.cluster = static_cast<uint32_t>(kernel.cluster());
-                                     start_tensor(name, kernel, launch);
-                                   },
-                                   [&] { cuda::emulated::multiply_tiles(args); });
-                             });
+    cuda::launch_tensor_gemm<T>(args, GemmCard{kBlocks},
+                                [&]<class G>(const G& kernel, int64_t blocks) {
+                                  std::string name = entry_of<G>("run_tensor_gemm");
+                                  run(
+                                      name, none,
+                                      [&](Launch launch) {
+                                        launch.blocks = static_cast<uint32_t>(blocks);
+                                        launch.cluster = static_cast<uint32_t>(kernel.cluster());
+                                        start_tensor(name, kernel, launch);
+                                      },
+                                      [&] { cuda::emulated::multiply_tiles<T>(args); });
+                                });
   }
 
   template <cuda::Format F>

@@ -246,6 +246,31 @@ void Products::add_integers(const Item& item, const uint16_t (*a)[kDepth],
   }
 }
 
+template <class T>
+void Products::add_products(const Item& item, const uint16_t (*a)[kDepth],
+                            const uint16_t (*b)[kDepth]) const {
+  using Operands = std::vector<cuda::emulated::WgmmaOperand>;
+  static thread_local Operands rows(kWarpRows), columns(256);  // they keep their memory
+  ProductForm form = ProductForm::of(*item.in);
+  auto assign = [](Operands& to, size_t count, const uint16_t(*from)[kDepth]) {
+    for (size_t i = 0; i < count; ++i) {
+      T values[kDepth];
+      for (size_t c = 0; c < kDepth; ++c) values[c].bits = from[i][c];
+      to[i].assign(values, kDepth);
+    }
+  };
+  assign(rows, kWarpRows, a);
+  assign(columns, form.columns, b);
+  for (size_t i = 0; i < form.results(); ++i) {
+    auto* d = warp_.lanes<uint32_t>(item.in->operands[i]);
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      size_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      float sum = item.adds ? std::bit_cast<float>(d[lane]) : 0;
+      d[lane] = std::bit_cast<uint32_t>(wgmma_step(sum, rows[row], columns[column], 0));
+    }
+  }
+}
+
 void Products::multiply(const Item& item) {
   ProductForm form = ProductForm::of(*item.in);
   uint16_t a[kWarpRows][kDepth], b[256][kDepth];
@@ -258,18 +283,7 @@ void Products::multiply(const Item& item) {
     load_row(item.b, column, b[column]);
   }
   if (form.integers) return add_integers(item, a, b);
-  // They keep their memory.
-  static thread_local std::vector<cuda::emulated::WgmmaOperand> rows(kWarpRows), columns(256);
-  for (size_t i = 0; i < kWarpRows; ++i) rows[i].assign(a[i], kDepth);
-  for (size_t i = 0; i < form.columns; ++i) columns[i].assign(b[i], kDepth);
-  for (size_t i = 0; i < form.results(); ++i) {
-    auto* d = warp_.lanes<uint32_t>(item.in->operands[i]);
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      size_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      float sum = item.adds ? std::bit_cast<float>(d[lane]) : 0;
-      d[lane] = std::bit_cast<uint32_t>(wgmma_step(sum, rows[row], columns[column], 0));
-    }
-  }
+  form.halves ? add_products<Float16>(item, a, b) : add_products<BFloat16>(item, a, b);
 }
 
 }  // namespace banyan::ptx

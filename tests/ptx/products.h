@@ -57,6 +57,9 @@ class Products {
   void act_until(uint64_t count);
   void act();
   void multiply(const Item& item);
+  template <class T>
+  void add_products(const Item& item, const uint16_t (*a)[kDepth],
+                    const uint16_t (*b)[kDepth]) const;
   void add_integers(const Item& item, const uint16_t (*a)[kDepth],
                     const uint16_t (*b)[kDepth]) const;
   void move(const Item& item);
@@ -81,14 +84,15 @@ struct ProductForm {
   bool a_in_registers;
   bool b_transposed;  // [16, columns] in memory
   bool integers;      // of 8 bits, two in the place of each bf16
+  bool halves;        // f16, not bf16
 
   uint64_t packed() const {
     return columns | uint64_t{a_in_registers} << 32 | uint64_t{b_transposed} << 33 |
-           uint64_t{integers} << 34;
+           uint64_t{integers} << 34 | uint64_t{halves} << 35;
   }
   static ProductForm of(const Instruction& in) {
     return {static_cast<uint32_t>(in.data), (in.data >> 32 & 1) != 0, (in.data >> 33 & 1) != 0,
-            in.data >> 34 != 0};
+            (in.data >> 34 & 1) != 0, (in.data >> 35 & 1) != 0};
   }
   size_t results() const { return columns / 2; }
 };

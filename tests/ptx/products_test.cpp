@@ -30,7 +30,7 @@ struct Matrices {
     std::normal_distribution<float> normal;
     auto fill = [&](auto& matrix) {
       for (auto& row : matrix) {
-        for (uint16_t& x : row) x = std::bit_cast<uint16_t>(from_float<BFloat16>(normal(engine)));
+        for (BFloat16& x : row) x = from_float<BFloat16>(normal(engine));
       }
     };
     fill(a);
@@ -45,7 +45,7 @@ struct Matrices {
     lay_out(a, 0);
     lay_out(b, kTileBytes);
   }
-  uint16_t a[kRows][kDepth], b[kColumns][kDepth];
+  BFloat16 a[kRows][kDepth], b[kColumns][kDepth];
   Data data;
 };
 

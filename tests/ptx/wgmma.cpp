@@ -48,8 +48,9 @@ void decode_product(Line& line) {
   std::string_view shape = line.take_prefix("m64");
   bool integers = line.take("s32");
   if (!integers) line.need("f32");
-  for (int i = 0; i < 2; ++i) line.need(integers ? "s8" : "bf16");
-  ProductForm form{columns_of(shape, integers), false, false, integers};
+  bool halves = !integers && line.take("f16");
+  for (int i = halves ? 1 : 0; i < 2; ++i) line.need(integers ? "s8" : halves ? "f16" : "bf16");
+  ProductForm form{columns_of(shape, integers), false, false, integers, halves};
   if (line.values(kB32, false, true) != form.results())
     fail("d needs {} registers", form.results());
   form.a_in_registers = line.peek().starts_with('{');

@@ -63,8 +63,8 @@ __global__ __launch_bounds__(256, 1) void multiply(const uint16_t* values, float
       uint64_t a_tile = cuda::tile_descriptor(a + stage * kTileRows * cuda::kTileRowBytes);
       uint64_t b_tile = cuda::tile_descriptor(b + stage * n * cuda::kTileRowBytes);
       for (uint64_t k = 0; k < 4; ++k) {
-        Wgmma<n>::shared(d, a_tile + k * cuda::kDescriptorStep, b_tile + k * cuda::kDescriptorStep,
-                         1);
+        Wgmma<n, BFloat16>::shared(d, a_tile + k * cuda::kDescriptorStep,
+                                   b_tile + k * cuda::kDescriptorStep, 1);
       }
     }
     wgmma_commit();

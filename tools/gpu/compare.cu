@@ -173,6 +173,8 @@ class Compare {
         store_row(x.data(), shape, reinterpret_cast<int8_t*>(to));
       } else if (dtype == DType::kF8E4M3) {
         store_row(x.data(), shape, reinterpret_cast<Float8E4M3*>(to));
+      } else if (dtype == DType::kF16) {
+        store_row(x.data(), shape, reinterpret_cast<Float16*>(to));
       } else {
         store_row(x.data(), shape, reinterpret_cast<BFloat16*>(to));
       }
@@ -182,7 +184,12 @@ class Compare {
 
   void append_matrix(const GemmKernel& gemm, const std::string& format, int64_t n, int64_t k,
                      int64_t group, std::vector<std::byte>& packed) {
-    std::vector<BFloat16> elements = bf16_normals(n * k);
+    std::vector<uint16_t> elements(static_cast<size_t>(n * k));
+    for (uint16_t& element : elements) {
+      float value = normal_(random_);
+      element =
+          format == "f16" ? from_float<Float16>(value).bits : from_float<BFloat16>(value).bits;
+    }
     std::vector<uint8_t> codes(static_cast<size_t>(n * k)),
         zeros(static_cast<size_t>(n * k / group));
     std::vector<float> scales(zeros.size());
@@ -194,16 +201,16 @@ class Compare {
     for (float& scale : scales) scale = std::exp2(-static_cast<float>(random_() % 8));
     size_t bytes = gemm.packed_bytes(n, k, group);
     packed.resize(packed.size() + bytes);
-    gemm.pack(
-        {.source = format == "bf16" ? static_cast<const void*>(elements.data()) : codes.data(),
-         .scales = scales.data(),
-         .zeros = zeros.data(),
-         .packed = packed.data() + packed.size() - bytes,
-         .n = n,
-         .k = k,
-         .group = group,
-         .row_begin = 0,
-         .row_count = n});
+    gemm.pack({.source = format.ends_with("f16") ? static_cast<const void*>(elements.data())
+                                                 : codes.data(),
+               .scales = scales.data(),
+               .zeros = zeros.data(),
+               .packed = packed.data() + packed.size() - bytes,
+               .n = n,
+               .k = k,
+               .group = group,
+               .row_begin = 0,
+               .row_count = n});
   }
 
   std::vector<float> normals(int64_t count) {
@@ -211,12 +218,6 @@ class Compare {
     for (float& value : values) value = normal_(random_);
     return values;
   }
-  std::vector<BFloat16> bf16_normals(int64_t count) {
-    std::vector<BFloat16> values(static_cast<size_t>(count));
-    for (BFloat16& value : values) value = from_float<BFloat16>(normal_(random_));
-    return values;
-  }
-
   void report(const std::string& what, const std::vector<float>& expected,
               const std::vector<float>& got) {
     size_t different = 0;
@@ -243,6 +244,8 @@ int run_all() {
   for (int64_t rows : {1, 5, 13, 29, 50, 100, 300}) {
     compare.product("bf16", &T::gemm_bf16, rows, 200, 1024, 1024, 1);
     compare.product("bf16", &T::gemm_bf16, rows, 130, 200, 200, 5);
+    compare.product("f16", &T::gemm_f16, rows, 200, 1024, 1024, 1);
+    compare.product("f16", &T::gemm_f16, rows, 130, 200, 200, 5);
     compare.product("int8", &T::gemm_int8, rows, 130, 320, 320, 1);
     compare.product("int4", &T::gemm_int4, rows, 130, 320, 32, 1);
     compare.product("int4", &T::gemm_int4, rows, 130, 512, 128, 5);
@@ -254,7 +257,7 @@ int run_all() {
   compare.product("bf16", &T::gemm_bf16, 300, 132 * 128, 64, 64, 1);
   compare.product("bf16", &T::gemm_bf16, 576, 4096, 512, 512, 1);
   compare.product("bf16", &T::gemm_bf16, 200, 4096, 512, 512, 1);
-  for (DType dtype : {DType::kBF16, DType::kI8, DType::kF8E4M3}) {
+  for (DType dtype : {DType::kBF16, DType::kF16, DType::kI8, DType::kF8E4M3}) {
     for (int64_t width : {64, 128, 256}) {
       compare.attention(dtype, 2, 4, width, 0, {{1, 1200}, {3, 510}, {9, 20}});
       for (int64_t window : {0, 700}) {

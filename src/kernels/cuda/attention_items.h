@@ -44,8 +44,10 @@ BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, 
 // A block's layout: warpgroups that multiply have kQueryTile rows each, or share the same rows: the
 // weights of some keys of a tile and the sums of some columns each. kLatent: values are the first
 // columns of keys.
-template <int Width, int ValueWidth, int RowGroups, int ValueGroups>
+// T: what tensor cores multiply.
+template <class T, int Width, int ValueWidth, int RowGroups, int ValueGroups>
 struct TensorAttention {
+  using Element = T;
   static constexpr int kWidth = Width, kValueWidth = ValueWidth;  // of a head
   static constexpr int kRowGroups = RowGroups, kGroups = RowGroups * ValueGroups;
   static constexpr bool kShareRows = ValueGroups > 1;
@@ -86,12 +88,12 @@ struct TensorAttention {
   int64_t blocks;  // of the launch
 };
 
-// Calls launch(kernel, merge) with the TensorAttention for the width and the MergeParts that
-// follows it. Spans of many rows get twice as many of them for each tile of keys: then what L2
-// delivers no longer limits them.
-template <class Launch>
-void launch_tensor_attention(const AttentionArgs& args, float* parts, int64_t multiprocessors,
-                             const Launch& launch) {
+// Calls launch(kernel, merge) with the TensorAttention for the pool and the width and the
+// MergeParts that follows it. Spans of many rows get twice as many of them for each tile of keys:
+// then what L2 delivers no longer limits them.
+template <class T, class Launch>
+void launch_tensor_attention_of(const AttentionArgs& args, float* parts, int64_t multiprocessors,
+                                const Launch& launch) {
   auto run = [&]<class K>(K kernel) {
     kernel.blocks = K::kBlocksPerMultiprocessor * multiprocessors;
     launch(kernel, MergeParts{args, parts, K::kTileRows, kernel.blocks});
@@ -99,13 +101,21 @@ void launch_tensor_attention(const AttentionArgs& args, float* parts, int64_t mu
   auto run_of_width = [&]<int Width>() {
     bool many = args.rows * args.q_heads > args.span_count * args.kv_heads * kQueryTile &&
                 args.selected.runs == nullptr;
-    many ? run(TensorAttention<Width, Width, 2, 1>{args, parts})
-         : run(TensorAttention<Width, Width, 1, 1>{args, parts});
+    many ? run(TensorAttention<T, Width, Width, 2, 1>{args, parts})
+         : run(TensorAttention<T, Width, Width, 1, 1>{args, parts});
   };
   if (args.head_dim == 64) return run_of_width.template operator()<64>();
   if (args.head_dim == 128) return run_of_width.template operator()<128>();
   if (args.head_dim == 256) return run_of_width.template operator()<256>();
-  run(TensorAttention<kLatentWidth, kLatentRank, 1, 2>{args, parts});
+  run(TensorAttention<T, kLatentWidth, kLatentRank, 1, 2>{args, parts});
+}
+template <class Launch>
+void launch_tensor_attention(const AttentionArgs& args, float* parts, int64_t multiprocessors,
+                             const Launch& launch) {
+  if (args.pool_dtype == DType::kF16) {
+    return launch_tensor_attention_of<Float16>(args, parts, multiprocessors, launch);
+  }
+  launch_tensor_attention_of<BFloat16>(args, parts, multiprocessors, launch);
 }
 
 }  // namespace banyan::cuda

@@ -25,6 +25,7 @@
 #include "kernels/cuda/moe.h"
 #include "kernels/cuda/rms_norm.h"
 #include "kernels/cuda/rowwise.h"
+#include "kernels/cuda/scaled_rows.h"
 #include "kernels/cuda/tensor_gemm.h"
 
 namespace banyan::cuda {
@@ -36,7 +37,7 @@ class LaunchCollector {
   // it as it is, and does not run again for the next product of the same x.
   template <class Kernel>
   void add(const Kernel& kernel) {
-    if constexpr (std::is_same_v<Kernel, RoundRows> || std::is_same_v<Kernel, QuantiseRows>) {
+    if constexpr (kRoundsRows<Kernel>) {
       static constexpr char kName = 0;  // whose address is the kernel's own
       Operand operand = operand_of(&kName, kernel.a);
       if (operand == operand_) return;
@@ -57,6 +58,10 @@ class LaunchCollector {
   }
 
  private:
+  template <class Kernel>
+  static constexpr bool kRoundsRows =
+      std::is_same_v<Kernel, RoundRows> || std::is_same_v<Kernel, ScaleRows> ||
+      std::is_same_v<Kernel, QuantiseRows>;
   template <class Kernel>
   static constexpr LaunchList::Issue issue_of() {
     return Issuer::template issue<Kernel>;

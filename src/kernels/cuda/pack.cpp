@@ -11,12 +11,12 @@ namespace {
 // Eight columns at a time, which stay together.
 void pack_tiles(const PackArgs& a) {
   constexpr int64_t kTogether = 8;
-  const auto* from = static_cast<const BFloat16*>(a.source);
+  const auto* from = static_cast<const uint16_t*>(a.source);
   for (int64_t r = 0; r < a.row_count; ++r) {
     for (int64_t c = 0; c < tiles_of(a.k) * kTile; c += kTogether) {
-      BFloat16 columns[kTogether] = {};
+      uint16_t columns[kTogether] = {};
       if (c < a.k) {
-        std::memcpy(columns, from + r * a.k + c, least(kTogether, a.k - c) * sizeof(BFloat16));
+        std::memcpy(columns, from + r * a.k + c, least(kTogether, a.k - c) * sizeof(uint16_t));
       }
       std::memcpy(static_cast<std::byte*>(a.packed) + tiled_offset(a.row_begin + r, c, a.k),
                   columns, sizeof(columns));

@@ -1,4 +1,5 @@
-// Rows of x in bf16, which products read. The kernel that computes x rounds it, too, where it can.
+// Rows of x in bf16 or f16, which products read. The kernel that computes x rounds it, too, where
+// it can.
 #pragma once
 
 #include "kernels/cuda/fours.h"
@@ -8,7 +9,28 @@
 
 namespace banyan::cuda {
 
-// x in bf16 as it is to lie in shared memory (shared_layout.h): [segments, column tiles, x_rows] of
+// Eight columns of a row of x, rounded.
+template <class T>
+struct alignas(16) EightRounded {
+  T values[8];
+};
+// Of `count` columns times `factor`, those that are there; zeros where they end.
+template <class T>
+BANYAN_DEVICE EightRounded<T> rounded_eight(const float* x, int64_t count, float factor = 1) {
+  EightRounded<T> rounded;
+  Eight values;
+  if (count >= 8) {
+    values = load_eight(x);
+  } else {
+    BANYAN_UNROLL
+    for (int c = 0; c < 8; ++c) values.at[c] = c < count ? x[c] : 0.0f;
+  }
+  BANYAN_UNROLL
+  for (int c = 0; c < 8; ++c) rounded.values[c] = from_float<T>(values.at[c] * factor);
+  return rounded;
+}
+
+// Rounded x as it is to lie in shared memory (shared_layout.h): [segments, column tiles, x_rows] of
 // 128 bytes, each swizzled by its row. Columns are filled up with zeros to whole chunks. So one
 // bulk copy fetches a column tile of rows from a multiple of eight on.
 struct RoundedRows {
@@ -29,6 +51,11 @@ struct RoundedRows {
   BANYAN_HOST_DEVICE std::byte* chunk(int64_t row_, int64_t segment, int64_t column) const {
     auto chunk = static_cast<uint32_t>(column % kTile) / 8;
     return row(row_, segment, column / kTile) + swizzled_chunk(static_cast<uint32_t>(row_), chunk);
+  }
+  template <class T>
+  BANYAN_DEVICE void store_eight(int64_t row_, int64_t segment, int64_t column,
+                                 const EightRounded<T>& x) const {
+    *reinterpret_cast<EightRounded<T>*>(chunk(row_, segment, column)) = x;
   }
   // Four columns of the only segment, the first of them a multiple of four.
   BANYAN_DEVICE void store(int64_t row_, int64_t column, const Four& x) const {

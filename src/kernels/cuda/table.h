@@ -1,7 +1,8 @@
 // The kernel table of this folder, for whatever device runs its kernels. A device has
 //
 //   template <class Kernel> static void launch(void* queue, const Kernel& kernel);
-//   static void multiply_tiles(const GemmArgs&);    // from what RoundRows wrote (tensor_gemm.h)
+//   // From what RoundRows or ScaleRows wrote (tensor_gemm.h); of elements bf16 or f16.
+//   template <class> static void multiply_tiles(const GemmArgs&);
 //   // From what QuantiseRows or RoundRows wrote, if weights lie in fragments (fragment_gemm.h).
 //   template <Format> static void multiply_fragments(const GemmArgs&);
 //   static void attend_tiles(const AttentionArgs&);  // tensor_attention.h
@@ -23,6 +24,7 @@
 #include "kernels/cuda/recurrent.h"
 #include "kernels/cuda/rms_norm.h"
 #include "kernels/cuda/rowwise.h"
+#include "kernels/cuda/scaled_rows.h"
 #include "kernels/cuda/sparse.h"
 #include "kernels/cuda/tensor_attention.h"
 #include "kernels/cuda/tensor_gemm.h"
@@ -59,8 +61,8 @@ void run_gemm(const GemmArgs& args) {
   if constexpr (F == Format::kF32) {
     multiply_f32<Device>(args);
   } else if constexpr (is_tiled(F)) {
-    launch<Device, RoundRows>(args);
-    Device::multiply_tiles(args);
+    launch<Device, std::conditional_t<F == Format::kF16, ScaleRows, RoundRows>>(args);
+    Device::template multiply_tiles<Element16<F>>(args);
   } else {
     if constexpr (has_integers(F)) launch<Device, QuantiseRows>(args);
     if constexpr (has_scales(F)) {
@@ -75,7 +77,7 @@ void run_gemm(const GemmArgs& args) {
 
 template <Format F>
 size_t gemm_workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
-  if (is_tiled(F) || F == Format::kFp8) return RoundedRows::bytes(rows, segments, k);
+  if (is_tiled(F) || F == Format::kFp8) return rounded_bytes<Element16<F>>(rows, segments, k);
   return has_integers(F) ? QuantisedRows::bytes(rows, segments, k, group) : 0;
 }
 

@@ -1,17 +1,19 @@
-// Attention over pages of bf16, or of codes of it, on tensor cores: the arithmetic, which the
+// Attention over pages of bf16, f16 or quantised rows on tensor cores: the arithmetic, which the
 // kernel on a card (device/tensor_attention.cuh) and its emulation (emulated/tensor_attention.h)
 // share.
 //
-// Queries are rounded to bf16, with the sign of the scale; so are the keys and values of a
-// quantised pool (of fp8 exactly). Keys come in tiles at multiples of 64 positions, and tiles in
+// Queries are rounded to the type T of the pool, with the sign of the scale, and in f16 to 2^-6 of
+// their values, so that they do not overflow. Where the pool is quantised, T is bf16, to which its
+// rows are rounded (fp8 exactly). Keys come in tiles at multiples of 64 positions, and tiles in
 // parts at multiples of 512. With s = q k by wgmma, capped where scores are, and f the factor that
 // makes it an exponent of two, for each tile of a part in turn:
 //
-//   m' = max(f s), if that is above m by more than kMaxSlack, else m
+//   m' = max(f s) - h, if max(f s) is above m + h by more than kMaxSlack, else m
 //   c = 2^(m - m'),  p = 2^(f s - m'), or 0 if the row does not see the key
 //   l = l c + p       in several sums, see RowSums
-//   o = (o c) + p v   by wgmma on the products, with p rounded to bf16
+//   o = (o c) + p v   by wgmma on the products, with p rounded to T
 //
+// h is 0 for bf16. For f16 it is 7: weights are at most 2^15 then, and small ones keep more bits.
 // The slack saves nearly every multiplication by c (FlashAttention-4 has it, too). Parts are merged
 // in ascending order (rescaled). A tile or a part of which the row sees no key changes no bit, so
 // neither the other rows of a tile nor the blocks that share a row's parts do. Values that are not
@@ -19,6 +21,8 @@
 // that see them. (A card saves this where all rows of a tile see it whole: a weight that rounds to
 // zero then makes NaN of an infinity.) Where keys are selected, ranks take the place of positions.
 #pragma once
+
+#include <type_traits>
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/block.h"
@@ -34,7 +38,7 @@ inline constexpr int64_t kQueryTile = 64;  // rows: tokens times the query heads
 
 // Whether tensor cores compute it; other shapes and types have the kernels of attention.h.
 constexpr bool on_tensor_cores(DType pool) {
-  return pool == DType::kBF16 || is_quantised_state(pool);
+  return pool == DType::kBF16 || pool == DType::kF16 || is_quantised_state(pool);
 }
 constexpr bool on_tensor_cores(const AttentionArgs& a) {
   bool fits = a.head_dim == 64 || a.head_dim == 128 || a.head_dim == 256;
@@ -107,13 +111,18 @@ BANYAN_HOST_DEVICE constexpr KeyRange keys_of_token(const AttentionArgs& a, cons
   return {0, static_cast<int32_t>(selected.key_count)};
 }
 
-// A query takes the sign of the scale, so that factors of scores are positive.
-BANYAN_HOST_DEVICE constexpr float query_sign(const AttentionArgs& a) {
-  return a.scale < 0 ? -1.0f : 1.0f;
+// What a query is multiplied by, and a product after that; the scale's sign goes to queries, so
+// that factors of scores are positive.
+BANYAN_HOST_DEVICE constexpr float query_factor(const AttentionArgs& a) {
+  float factor = a.pool_dtype == DType::kF16 ? 0x1p-6f : 1.0f;
+  return a.scale < 0 ? -factor : factor;
+}
+BANYAN_HOST_DEVICE constexpr float product_factor(const AttentionArgs& a) {
+  return magnitude(a.scale) * (a.pool_dtype == DType::kF16 ? 0x1p6f : 1.0f);
 }
 // A score before the factor that makes it an exponent of two.
 BANYAN_HOST_DEVICE constexpr float softened_score(float product, const AttentionArgs& a) {
-  return soften(product * magnitude(a.scale), a.soft_cap);
+  return soften(product * product_factor(a), a.soft_cap);
 }
 constexpr float score_of(float product, const AttentionArgs& a) {
   return a.soft_cap > 0 ? softened_score(product, a) : product;
@@ -121,7 +130,7 @@ constexpr float score_of(float product, const AttentionArgs& a) {
 inline constexpr float kLog2E = 0x1.715476p+0f;
 BANYAN_HOST_DEVICE constexpr float exponent_factor(const AttentionArgs& a) {
   if (a.soft_cap > 0) return kLog2E;
-  float factor = magnitude(a.scale) * kLog2E;
+  float factor = product_factor(a) * kLog2E;
   return factor > 0 ? factor : 0x1p-126f;  // times -inf, 0 would be NaN
 }
 
@@ -134,17 +143,20 @@ BANYAN_HOST_DEVICE inline float larger_of(float a, float b) {
 #endif
 }
 
-// The weight of a key is 2 to the power of its exponent less the row's maximum.
+// The weight of a key of T is 2 to the power of its exponent less the row's maximum, which is below
+// the largest one by the headroom at first.
+template <class T>
 struct RowMax {
+  static constexpr float kHeadroom = std::is_same_v<T, Float16> ? 7 : 0;
   float exponent =
       kLowest;  // finite, so that a score of -inf weighs nothing even if it is the first
 
   // Of a tile; returns the factor of what was summed so far.
   BANYAN_HOST_DEVICE float raise(float of_tile) {
     constexpr float kMaxSlack = 8;
-    if (!(of_tile > exponent + kMaxSlack)) return 1;
-    float kept = exp2(exponent - of_tile);
-    exponent = of_tile;
+    if (!(of_tile > exponent + (kMaxSlack + kHeadroom))) return 1;
+    float kept = exp2(exponent - (of_tile - kHeadroom));
+    exponent = of_tile - kHeadroom;
     return kept;
   }
   // What is subtracted: a maximum that is no score's would make the difference infinite.
@@ -155,8 +167,9 @@ struct RowMax {
 
 // The weights of a part so far. Columns 8 i + 2 j and 8 i + 2 j + 1 of a tile add to weight j, but
 // of latents those of the second half of a tile to weight 4 + j.
+template <class T>
 struct RowSums {
-  RowMax max;
+  RowMax<T> max;
   float weights[8] = {};
 
   void add(int64_t column, float weight, const AttentionArgs& a) {

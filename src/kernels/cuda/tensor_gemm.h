@@ -1,9 +1,10 @@
-// Products of bf16 on tensor cores: what the kernel on a card (device/tensor_gemm.cuh) and its
-// emulation (emulated/tensor_gemm.h) share. Neither tiles nor the number of rows change a bit.
+// Products of bf16 or f16 on tensor cores: what the kernel on a card (device/tensor_gemm.cuh) and
+// its emulation (emulated/tensor_gemm.h) share. Neither tiles nor the number of rows change a bit.
 //
-// x is rounded to bf16. The columns of a matrix are cut into segments by its shape alone. A segment
-// is summed up from zero by wgmma, sixteen columns at a time (wgmma_arithmetic.h). Several segments
-// are added to zero in ascending order in f32, then the bias.
+// x is rounded to bf16, or, times a power of two of the row, to f16 (scaled_rows.h). The columns of
+// a matrix are cut into segments by its shape alone. A segment is summed up from zero by wgmma,
+// sixteen columns at a time (wgmma_arithmetic.h). Several segments are added to zero in ascending
+// order in f32. The sum is divided by the row's power of two, and the bias is added.
 #pragma once
 
 #include <type_traits>
@@ -45,6 +46,24 @@ BANYAN_HOST_DEVICE inline int64_t source_row(const GemmArgs& a, int64_t row) {
   return a.x_index != nullptr ? a.x_index[row] : row;
 }
 
+// What products with weights T are multiplied by because their rows of x were: a factor for each
+// row and segment of x, which follow the rounded rows.
+template <class T>
+inline constexpr bool kScalesRows = std::is_same_v<T, Float16>;
+BANYAN_HOST_DEVICE inline float* row_factors(const GemmArgs& a) {
+  size_t rows = RoundedRows::bytes(a.x_rows, a.segments, a.k);
+  return reinterpret_cast<float*>(static_cast<std::byte*>(a.workspace) + rows);
+}
+template <class T>
+size_t rounded_bytes(int64_t rows, int64_t segments, int64_t k) {
+  size_t factors = kScalesRows<T> ? static_cast<size_t>(rows * segments) * sizeof(float) : 0;
+  return RoundedRows::bytes(rows, segments, k) + factors;
+}
+// Of a row of y.
+BANYAN_HOST_DEVICE inline float row_factor(const GemmArgs& a, int64_t row, int64_t matrix) {
+  return row_factors(a)[source_row(a, row) * a.segments + matrix * a.weights.segment_step];
+}
+
 // What a kernel that rounds or quantises rows of x reads and where it writes. Products of the same
 // x that follow each other, such as those of queries, keys and values, share its work.
 struct Operand {
@@ -65,9 +84,6 @@ inline Operand operand_of(const void* rounding, const GemmArgs& a) {
 // A thread rounds eight columns.
 struct RoundRows {
   static constexpr int64_t kColumns = 8;
-  struct alignas(16) Rounded {
-    BFloat16 values[kColumns];
-  };
   GemmArgs a;
 
   std::array<MemoryRange, 2> reads() const {
@@ -90,23 +106,8 @@ struct RoundRows {
       int64_t at = quotient(i, parts()), first = (i - at * parts()) * kColumns;
       int64_t row = quotient(at, a.segments), segment = at - row * a.segments;
       const float* x = a.x + row * a.x_stride + segment * a.segment_stride + first;
-      *reinterpret_cast<Rounded*>(to.chunk(row, segment, first)) = rounded(x, a.k - first);
+      to.store_eight(row, segment, first, rounded_eight<BFloat16>(x, a.k - first));
     });
-  }
-
-  // Those of `count` columns that are there; zeros where they end.
-  BANYAN_DEVICE static Rounded rounded(const float* x, int64_t count) {
-    Rounded rounded;
-    Eight values;
-    if (count >= kColumns) {
-      values = load_eight(x);
-    } else {
-      BANYAN_UNROLL
-      for (int c = 0; c < kColumns; ++c) values.at[c] = c < count ? x[c] : 0.0f;
-    }
-    BANYAN_UNROLL
-    for (int c = 0; c < kColumns; ++c) rounded.values[c] = from_float<BFloat16>(values.at[c]);
-    return rounded;
   }
 };
 
@@ -188,8 +189,9 @@ enum class Segments { kOne, kOfBlock, kOfCluster };
 
 // Sharers: blocks of a cluster that multiply the same rows of x, by features of their own. Each
 // fetches a part of the rows for all of them.
-template <int Rows, int Groups, Segments Of, int Sharers = 1>
+template <class T, int Rows, int Groups, Segments Of, int Sharers = 1>
 struct TensorGemm {
+  using Element = T;                                    // of weights and of rounded rows
   static constexpr int kRows = Rows, kGroups = Groups;  // of x; of threads that multiply
   static constexpr int kSharers = Sharers;
   static constexpr bool kSplit = Of == Segments::kOfCluster;
@@ -270,7 +272,7 @@ inline bool fewer_rounds(const GemmArgs& a, int64_t many, int64_t few, int64_t m
 // Calls launch(kernel, blocks) with the TensorGemm for the rows: few read the weights as fast as
 // memory gives them, many reuse them. More than 32 rows are shared, or L2 limits what they take.
 // Card has multiprocessors, and clusters<G>(size): how many of such clusters run at a time.
-template <class Card, class Launch>
+template <class T, class Card, class Launch>
 void launch_tensor_gemm(const GemmArgs& args, const Card& card, const Launch& launch) {
   const GemmGroup& w = args.weights;
   int segments = gemm_segments(w.count, args.n, args.k);
@@ -278,27 +280,27 @@ void launch_tensor_gemm(const GemmArgs& args, const Card& card, const Launch& la
   bool dense = w.begins == nullptr;
   auto run = [&]<class G>(G kernel) { launch(kernel, kernel.blocks(card.multiprocessors)); };
   auto run_few = [&]<Segments Of, int Sharers>() {
-    if (rows <= 8) return run(TensorGemm<8, 1, Of>{args, segments});
-    if (rows <= 16) return run(TensorGemm<16, 1, Of>{args, segments});
-    if (rows <= 32) return run(TensorGemm<32, 1, Of>{args, segments});
-    if (rows <= 64) return run(TensorGemm<64, 1, Of, Sharers>{args, segments});
-    run(TensorGemm<128, 2, Of, Sharers>{args, segments});
+    if (rows <= 8) return run(TensorGemm<T, 8, 1, Of>{args, segments});
+    if (rows <= 16) return run(TensorGemm<T, 16, 1, Of>{args, segments});
+    if (rows <= 32) return run(TensorGemm<T, 32, 1, Of>{args, segments});
+    if (rows <= 64) return run(TensorGemm<T, 64, 1, Of, Sharers>{args, segments});
+    run(TensorGemm<T, 128, 2, Of, Sharers>{args, segments});
   };
   auto fewer = [&](int64_t many, int64_t few) {
     return rows > 128 && fewer_rounds(args, many, few, card.multiprocessors);
   };
   if (segments == 1 && fewer(256, 128)) {
-    if (!dense) return run(TensorGemm<256, 2, Segments::kOne>{args, segments});
-    return run(TensorGemm<256, 2, Segments::kOne, 2>{args, segments});
+    if (!dense) return run(TensorGemm<T, 256, 2, Segments::kOne>{args, segments});
+    return run(TensorGemm<T, 256, 2, Segments::kOne, 2>{args, segments});
   }
   if (!dense) return run_few.template operator()<Segments::kOfBlock, 1>();
   if (segments == 1) return run_few.template operator()<Segments::kOfBlock, 2>();
   if (rows <= 128) return run_few.template operator()<Segments::kOfCluster, 1>();
-  using Split = TensorGemm<256, 2, Segments::kOfCluster>;
+  using Split = TensorGemm<T, 256, 2, Segments::kOfCluster>;
   Split split{args, segments};
   int64_t clusters = split.blocks(card.multiprocessors) / segments;
   if (rows <= 256 && clusters <= card.template clusters<Split>(segments)) return run(split);
-  if (fewer(192, 128)) return run(TensorGemm<192, 2, Segments::kOfBlock, 2>{args, segments});
+  if (fewer(192, 128)) return run(TensorGemm<T, 192, 2, Segments::kOfBlock, 2>{args, segments});
   run_few.template operator()<Segments::kOfBlock, 2>();
 }
 

@@ -3,9 +3,10 @@
 // The codes of a row follow each other, two to a byte where they have four bits, and rows follow
 // each other; then f32 scales [n, groups], then zeros [n, groups] of uint4.
 //
-// bf16, which tensor cores multiply, lies in tiles of 64 rows and 64 columns instead, each as it is
-// to lie in shared memory (shared_layout.h): [row tiles, column tiles] of 8 KB. Columns are filled
-// up with zeros to whole tiles. Integers lie in fragments (fragments.h) if their groups fit.
+// bf16 and f16, which tensor cores multiply, lie in tiles of 64 rows and 64 columns instead, each
+// as it is to lie in shared memory (shared_layout.h): [row tiles, column tiles] of 8 KB. Columns
+// are filled up with zeros to whole tiles. Integers lie in fragments (fragments.h) if their groups
+// fit.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@
 namespace banyan::cuda {
 
 constexpr bool is_tiled(Format format) {
-  return format == Format::kBF16;
+  return format == Format::kBF16 || format == Format::kF16;
 }
 
 inline constexpr int64_t kTile = 64;  // rows and columns
@@ -29,6 +30,10 @@ inline constexpr int64_t kTileBytes = kTile * kTileRowBytes;
 BANYAN_HOST_DEVICE constexpr int64_t tiles_of(int64_t length) {
   return (length + kTile - 1) / kTile;
 }
+
+// The elements of a tiled matrix.
+template <Format F>
+using Element16 = std::conditional_t<F == Format::kF16, Float16, BFloat16>;
 
 // The offset in bytes of element [j, c] of a tiled matrix with k columns.
 BANYAN_HOST_DEVICE constexpr int64_t tiled_offset(int64_t j, int64_t c, int64_t k) {
@@ -48,7 +53,6 @@ struct Packed {
 
   static constexpr int64_t row_bytes(int64_t k) {
     if (F == Format::kF32) return 4 * k;
-    if (!has_scales(F)) return 2 * k;
     return has_nibbles(F) ? (k + 1) / 2 : k;
   }
   static constexpr int64_t scales_offset(int64_t n, int64_t k) {
@@ -97,10 +101,9 @@ struct Packed {
   // The element in column c, which is in group g, without its scale.
   BANYAN_HOST_DEVICE Element<F> at(int64_t j, int64_t c, int64_t g) const {
     if constexpr (F == Format::kF32) return reinterpret_cast<const float*>(row(j))[c];
-    if constexpr (F == Format::kBF16) {
-      return to_float(*reinterpret_cast<const BFloat16*>(data + tiled_offset(j, c, k)));
+    if constexpr (is_tiled(F)) {
+      return to_float(*reinterpret_cast<const Element16<F>*>(data + tiled_offset(j, c, k)));
     }
-    if constexpr (F == Format::kF16) return to_float(reinterpret_cast<const Float16*>(row(j))[c]);
     if constexpr (F == Format::kFp8) return to_float(Float8E4M3{code(j, c)});
     if constexpr (F == Format::kInt8) return static_cast<int8_t>(code(j, c));
     if constexpr (F == Format::kMxfp4) return twice_e2m1(code(j, c));

@@ -1,5 +1,5 @@
-// The arithmetic of one bf16 wgmma on a Hopper tensor core, emulated on the host with integers: the
-// oracle for the products in this folder.
+// The arithmetic of one wgmma of bf16 or f16 on a Hopper tensor core, emulated on the host with
+// integers: the oracle for the products in this folder.
 //
 // The model (MMA-Sim, arXiv 2511.10909): one step aligns sixteen exact products and the accumulator
 // to the largest exponent among them. It truncates each after kFractionBits bits, adds the integers
@@ -10,6 +10,8 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+
+#include "tensor/float_types.h"
 
 namespace banyan::cuda {
 
@@ -28,10 +30,6 @@ constexpr bool is_special(uint32_t bits) {
   return (bits & 0x7f800000u) == 0x7f800000u;
 }
 
-constexpr float f32_of_bf16(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
-
 constexpr Term term_of_f32(float x, int fraction_bits = 23) {
   auto bits = std::bit_cast<uint32_t>(x);
   int field = static_cast<int>(bits >> 23 & 0xff);
@@ -42,9 +40,41 @@ constexpr Term term_of_f32(float x, int fraction_bits = 23) {
   return {bits >> 31 != 0 ? -significand : significand, top - fraction_bits, top};
 }
 
-// Exact: the significands of bf16 have 8 bits.
-constexpr Term product_term(uint16_t a, uint16_t b) {
-  Term x = term_of_f32(f32_of_bf16(a), 7), y = term_of_f32(f32_of_bf16(b), 7);
+// An operand as f32, exactly.
+constexpr float f32_of(BFloat16 x) {
+  return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
+}
+constexpr float f32_of(Float16 x) {
+  uint32_t field = x.bits >> 10 & 0x1fu, fraction = x.bits & 0x3ffu;
+  if (field == 0) {
+    auto magnitude = static_cast<float>(fraction) * 0x1p-24f;
+    return x.bits >> 15 != 0 ? -magnitude : magnitude;
+  }
+  uint32_t sign = static_cast<uint32_t>(x.bits >> 15) << 31;
+  return std::bit_cast<float>(sign | (field == 31 ? 255 : field + 112) << 23 | fraction << 13);
+}
+constexpr bool is_special(BFloat16 x) {
+  return (x.bits & 0x7f80u) == 0x7f80u;
+}
+constexpr bool is_special(Float16 x) {
+  return (x.bits & 0x7c00u) == 0x7c00u;
+}
+
+// An operand that is not special.
+constexpr Term term_of(BFloat16 x) {
+  return term_of_f32(f32_of(x), 7);
+}
+constexpr Term term_of(Float16 x) {
+  int field = x.bits >> 10 & 0x1f;
+  int64_t fraction = x.bits & 0x3ff, significand = field == 0 ? fraction : fraction | 0x400;
+  int top = (field == 0 ? 1 : field) - 15;
+  return {x.bits >> 15 != 0 ? -significand : significand, top - 10, top};
+}
+
+// Exact: significands have 8 or 11 bits.
+template <class T>
+constexpr Term product_term(T a, T b) {
+  Term x = term_of(a), y = term_of(b);
   return {x.significand * y.significand, x.exponent + y.exponent, x.top + y.top};
 }
 
@@ -71,23 +101,25 @@ constexpr float round_toward_zero(int64_t sum, int unit) {
                               (static_cast<uint32_t>(significand) & 0x7fffffu));
 }
 
-// Infinity or NaN if an operand is one, else 0.
-constexpr float special_sum(float accumulator, const uint16_t* a, const uint16_t* b) {
-  float sum = is_special(std::bit_cast<uint32_t>(accumulator)) ? accumulator : 0;
+// Infinity or NaN if an operand is one, else 0. Operands are given as f32 or f64.
+template <class X>
+constexpr float special_sum(float accumulator, const X* a, const X* b) {
+  auto is_special_value = [](X x) { return !(x - x == 0); };
+  float sum = is_special_value(accumulator) ? accumulator : 0;
   for (int i = 0; i < kWgmmaDepth; ++i) {
-    float x = f32_of_bf16(a[i]), y = f32_of_bf16(b[i]);
-    if (is_special(std::bit_cast<uint32_t>(x)) || is_special(std::bit_cast<uint32_t>(y))) {
-      sum += x * y;
-    }
+    if (is_special_value(a[i]) || is_special_value(b[i])) sum += static_cast<float>(a[i] * b[i]);
   }
   return sum != sum ? std::bit_cast<float>(0x7fffffffu) : sum;
 }
 
 // accumulator + the sum over i < kWgmmaDepth of a[i] * b[i], as one wgmma computes it. Zero terms
 // do not count for the largest exponent.
-constexpr float wgmma_step(float accumulator, const uint16_t* a, const uint16_t* b,
+template <class T>
+constexpr float wgmma_step(float accumulator, const T* a, const T* b,
                            int fraction_bits = kFractionBits) {
-  float special = special_sum(accumulator, a, b);
+  float x[kWgmmaDepth], y[kWgmmaDepth];
+  for (int i = 0; i < kWgmmaDepth; ++i) x[i] = f32_of(a[i]), y[i] = f32_of(b[i]);
+  float special = special_sum(accumulator, x, y);
   if (special != 0) return special;
   Term terms[kWgmmaDepth + 1];
   int top = std::numeric_limits<int>::min();
@@ -103,7 +135,8 @@ constexpr float wgmma_step(float accumulator, const uint16_t* a, const uint16_t*
 }
 
 // The sum over `k` columns from zero, sixteen at a time; k is a multiple of 16.
-constexpr float wgmma_sum(const uint16_t* a, const uint16_t* b, int64_t k) {
+template <class T>
+constexpr float wgmma_sum(const T* a, const T* b, int64_t k) {
   float sum = 0;
   for (int64_t i = 0; i < k; i += kWgmmaDepth) sum = wgmma_step(sum, a + i, b + i);
   return sum;

@@ -14,10 +14,10 @@
 namespace banyan::cuda::cuda_host_test {
 namespace {
 
-using Operand = std::array<uint16_t, kWgmmaDepth>;
+using Operand = std::array<BFloat16, kWgmmaDepth>;
 
-constexpr uint16_t bf16(float x) {
-  return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
+constexpr BFloat16 bf16(float x) {
+  return {static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16)};
 }
 
 float step(float accumulator, const Operand& a, const Operand& b) {
@@ -69,11 +69,12 @@ TEST(WgmmaArithmetic, CutsTermsOffAfter25Bits) {
 TEST(WgmmaArithmetic, DoesNotDependOnTheOrderWithinAStep) {
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
-  Operand a, b, order;
+  Operand a, b;
+  std::array<size_t, kWgmmaDepth> order;
   for (size_t i = 0; i < order.size(); ++i) {
     a[i] = bf16(normal(random));
     b[i] = bf16(std::exp2(8 * normal(random)));
-    order[i] = static_cast<uint16_t>(i);
+    order[i] = i;
   }
   float expected = step(0.3f, a, b);
   for (int round = 0; round < 100; ++round) {
@@ -99,8 +100,24 @@ TEST(WgmmaArithmetic, ZerosAndSubnormalsAndSpecialValues) {
   EXPECT_FALSE(std::signbit(step(1, 1, -1)));
 }
 
+TEST(WgmmaArithmetic, OfF16KeepsElevenBitsAndSubnormals) {
+  auto product = [](float x, float y, float accumulator = 0) {
+    std::array<Float16, kWgmmaDepth> a{from_float<Float16>(x)}, b{from_float<Float16>(y)};
+    return wgmma_step(accumulator, a.data(), b.data());
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(product(1 + 0x1p-10f, 1 + 0x1p-10f), 1 + 0x1p-9f + 0x1p-20f);
+  EXPECT_EQ(product(65504, -65504), -65504.0f * 65504.0f);
+  EXPECT_EQ(product(0x1p-24f, 0x1p-24f), 0x1p-48f);
+  // The exponent of a subnormal is that of the least normal number: bits end 25 below it.
+  EXPECT_EQ(product(0x1p-24f, 1, 0x1p-39f), 0x1p-24f + 0x1p-39f);
+  EXPECT_EQ(product(0x1p-24f, 1, 0x1p-40f), 0x1p-24f);
+  EXPECT_EQ(product(kInfinity, 2), kInfinity);
+  EXPECT_EQ(std::bit_cast<uint32_t>(product(kInfinity, 0)), 0x7fffffffu);
+}
+
 TEST(WgmmaArithmetic, SumsStepAfterStep) {
-  std::array<uint16_t, 64> a, b;
+  std::array<BFloat16, 64> a, b;
   a.fill(bf16(1));
   b.fill(bf16(0x1p-13f));
   a[0] = bf16(0x1p11f);  // 2^-2 first; steps of sixteen times 2^-13 add to it exactly

@@ -15,10 +15,6 @@
 namespace banyan::cuda::cuda_tensor_gemm_test {
 namespace {
 
-uint16_t bf16(float x) {
-  return from_float<BFloat16>(x).bits;
-}
-
 float same_exponents(std::mt19937& random) {
   return std::normal_distribution<float>()(random);
 }
@@ -38,15 +34,16 @@ float sometimes_infinite(std::mt19937& random) {
   return random() % 40 == 0 ? kInfinity : same_exponents(random);
 }
 
-TEST(WgmmaOperand, HasTheBitsOfTheModelForEveryKindOfNumber) {
+template <class T>
+void expect_the_bits_of_the_model() {
   constexpr int64_t kSteps = 40;
   std::mt19937 random(1);
   for (auto draw : {same_exponents, far_apart, often_zero, subnormal, huge, sometimes_infinite}) {
     for (int round = 0; round < 50; ++round) {
-      std::vector<uint16_t> a, b;
+      std::vector<T> a, b;
       for (int64_t i = 0; i < kSteps * kWgmmaDepth; ++i) {
-        a.push_back(bf16(draw(random)));
-        b.push_back(bf16(draw(random)));
+        a.push_back(from_float<T>(draw(random)));
+        b.push_back(from_float<T>(draw(random)));
       }
       emulated::WgmmaOperand x, y;
       x.assign(a.data(), std::ssize(a));
@@ -61,6 +58,10 @@ TEST(WgmmaOperand, HasTheBitsOfTheModelForEveryKindOfNumber) {
       }
     }
   }
+}
+TEST(WgmmaOperand, HasTheBitsOfTheModelForEveryKindOfNumber) {
+  expect_the_bits_of_the_model<BFloat16>();
+  expect_the_bits_of_the_model<Float16>();
 }
 
 TEST(TensorGemm, SegmentsComeFromTheShapeAndAreWholeTiles) {

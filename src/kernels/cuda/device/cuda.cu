@@ -28,9 +28,10 @@ struct Device {
   static void launch(void* queue, const Kernel& kernel) {
     queue_of(queue).collected().add(kernel);
   }
+  template <class T>
   static void multiply_tiles(const GemmArgs& args) {
     queue_of(args.launch.queue).collected().add_product(args, [](void*, const void* what) {
-      device::multiply_tiles(*static_cast<const GemmArgs*>(what));
+      device::multiply_tiles<T>(*static_cast<const GemmArgs*>(what));
     });
   }
   template <Format F>

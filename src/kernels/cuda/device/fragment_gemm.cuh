@@ -5,7 +5,7 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/device/packed_bf16.cuh"
+#include "kernels/cuda/device/packed_pairs.cuh"
 #include "kernels/cuda/device/product.cuh"
 #include "kernels/cuda/device/queue.cuh"
 #include "kernels/cuda/device/ring.cuh"
@@ -113,7 +113,7 @@ class ChunkMultiplier {
                        Sum sums[kValues];
                        for (int64_t chunk = 0; chunk < fragments_.chunks(); ++chunk)
                          add_chunk(chunk, sums, y);
-                       put_outputs(a_, tile, 0, y);
+                       put_outputs<false>(a_, tile, 0, y);
                      });
   }
 
@@ -176,7 +176,8 @@ class ChunkMultiplier {
       if constexpr (has_integers(G::kFormat)) {
         IntegerWgmma<G::kRows>::registers(sums, fragments[step], rows, i > 0 ? 1 : keep);
       } else {
-        Wgmma<G::kRows>::template registers<0>(sums, fragments[step], rows, i > 0 ? 1 : keep);
+        Wgmma<G::kRows, BFloat16>::template registers<0>(sums, fragments[step], rows,
+                                                         i > 0 ? 1 : keep);
       }
     }
     wgmma_commit();

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/attention_items.h"
-#include "kernels/cuda/device/packed_bf16.cuh"
+#include "kernels/cuda/device/packed_pairs.cuh"
 #include "kernels/cuda/device/ring.cuh"
 
 namespace banyan::cuda::device {
@@ -57,6 +57,7 @@ class KeyFetcher {
   }
 
  private:
+  using Element = typename K::Element;
   static constexpr int kRowsOfWarp = kKeyTile / (kWarpgroup / kWarp);
 
   __device__ static int warp() { return RingFiller<K>::thread() / kWarp; }
@@ -88,7 +89,9 @@ class KeyFetcher {
     found_ = false;
   }
 
-  __device__ bool quantised() const { return is_quantised_state(a_.pool_dtype); }
+  __device__ bool quantised() const {
+    return std::is_same_v<Element, BFloat16> && is_quantised_state(a_.pool_dtype);
+  }
   __device__ static constexpr RowShape row_shape() {
     return {.width = K::kWidth, .split = K::kLatent ? K::kValueWidth : 0};
   }
@@ -115,7 +118,7 @@ class KeyFetcher {
   // Eight lanes copy 64 columns of a row, and the warp those of four rows.
   __device__ void copy(const void* pool) {
     constexpr int kRowsAtOnce = kWarp / 8;
-    const auto* column = static_cast<const BFloat16*>(pool) + lane() % 8 * 8;
+    const auto* column = static_cast<const Element*>(pool) + lane() % 8 * 8;
     int in_group = lane() / 8;
     auto to = filler_.ring().at(filler_.ring().stage) +
               swizzled(static_cast<uint32_t>(warp() * kRowsOfWarp + in_group),
@@ -123,7 +126,7 @@ class KeyFetcher {
 #pragma unroll
     for (int r = 0; r < kRowsOfWarp; r += kRowsAtOnce) {
       int source = __shfl_sync(0xffffffffu, row_, r + in_group);
-      const BFloat16* from = column + int64_t{source < 0 ? 0 : source} * K::kWidth;
+      const Element* from = column + int64_t{source < 0 ? 0 : source} * K::kWidth;
       // The fifth to the eighth of eight rows have the other half of their chunks first.
       uint32_t at = (to ^ (r / kRowsAtOnce % 2 << 6)) + r * kTileRowBytes;
 #pragma unroll

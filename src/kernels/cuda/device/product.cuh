@@ -42,18 +42,20 @@ __device__ void find_sources(const GemmArgs& a, const OutputTile& tile, int thre
   sync_fetchers();
 }
 
-// Output `feature` of the tile's row `row`, if they exist.
-__device__ inline void put_output(const GemmArgs& a, const OutputTile& tile, int64_t row,
-                                  int64_t feature, float sum) {
+// Output `feature` of the tile's row `row`, if they exist. kScaled: the rows of x have factors.
+template <bool kScaled>
+__device__ void put_output(const GemmArgs& a, const OutputTile& tile, int64_t row, int64_t feature,
+                           float sum) {
   int64_t j = tile.feature + feature;
   if (row >= tile.row_count || j >= a.n) return;
+  if constexpr (kScaled) sum = __fmul_rn(sum, row_factor(a, tile.row + row, tile.matrix));
   if (a.bias != nullptr) sum = __fadd_rn(sum, a.bias[tile.matrix * a.bias_stride + j]);
   a.y[(tile.row + row) * a.y_stride + tile.matrix * a.weights.y_column_stride + j] = sum;
 }
 
 // The accumulators of a thread: outputs of features `first` to `first` + 63 of the tile, where
 // they exist. A thread has two of the features, in a quarter of the rows.
-template <int count>
+template <bool kScaled, int count>
 __device__ void put_outputs(const GemmArgs& a, const OutputTile& tile, int first,
                             const float (&sums)[count]) {
   int64_t j = tile.feature + first + accumulator_row(0);
@@ -71,9 +73,14 @@ __device__ void put_outputs(const GemmArgs& a, const OutputTile& tile, int first
   for (int i = 0; i < count; i += 4) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
+      float factor = 1;
+      if constexpr (kScaled) {
+        if (i * 2 + r < rows) factor = row_factor(a, tile.row + own + i * 2 + r, tile.matrix);
+      }
 #pragma unroll
       for (int f = 0; f < 2; ++f) {
         float sum = sums[i + 2 * f + r];
+        if constexpr (kScaled) sum = __fmul_rn(sum, factor);
         if (biased) sum = __fadd_rn(sum, bias[f]);
         if (i * 2 + r < rows && exists[f]) y[8 * f] = sum;
       }

@@ -13,7 +13,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/device/key_fetcher.cuh"
-#include "kernels/cuda/device/packed_bf16.cuh"
+#include "kernels/cuda/device/packed_pairs.cuh"
 #include "kernels/cuda/device/queue.cuh"
 
 namespace banyan::cuda::device {
@@ -23,6 +23,7 @@ namespace banyan::cuda::device {
 template <class K>
 class Attender {
  public:
+  using T = typename K::Element;
   static constexpr int kScores = K::kOwnKeys / 2, kValues = K::kOwnValues / 2;  // of a thread
 
   __device__ Attender(const K& k, unsigned char* shared)
@@ -46,7 +47,7 @@ class Attender {
   // All of these have two rows. Softmax: of a part; its weights are of this thread's columns, see
   // RowSums.
   struct Softmax {
-    RowMax max[2];
+    RowMax<T> max[2];
     float weight[2] = {};
   };
   struct Kept {  // factors of what was summed so far
@@ -117,7 +118,7 @@ class Attender {
   __device__ void load_queries(const AttentionItem& item) {
     sync();  // all warps have multiplied with the last ones
     int64_t heads = quotient(a_.q_heads, a_.kv_heads);
-    float sign = query_sign(a_);
+    float factor = query_factor(a_);
     constexpr int kChunks = K::kWidth / 8;
     for (int i = thread(); i < K::kTileRows * kChunks; i += K::kMultipliers) {
       int r = i / kChunks, chunk = i % kChunks;
@@ -128,9 +129,9 @@ class Attender {
       if (place.exists) {
         Eight x = load_eight(q);
 #pragma unroll
-        for (float& value : x.at) value *= sign;
-        rounded = {round_pair(x.at[0], x.at[1]), round_pair(x.at[2], x.at[3]),
-                   round_pair(x.at[4], x.at[5]), round_pair(x.at[6], x.at[7])};
+        for (float& value : x.at) value *= factor;
+        rounded = {round_pair<T>(x.at[0], x.at[1]), round_pair<T>(x.at[2], x.at[3]),
+                   round_pair<T>(x.at[4], x.at[5]), round_pair<T>(x.at[6], x.at[7])};
       }
       constexpr int kRows = kQueryTile;
       uint32_t to =
@@ -204,7 +205,7 @@ class Attender {
     for (int step = 0; step < K::kWidth / 16; ++step) {
       uint64_t at = static_cast<uint64_t>(step / 4) * (K::kBlockBytes >> 4) +
                     static_cast<uint64_t>(step % 4) * kDescriptorStep;
-      Wgmma<K::kOwnKeys>::shared(scores, queries + at, keys + at, step > 0 ? 1 : 0);
+      Wgmma<K::kOwnKeys, T>::shared(scores, queries + at, keys + at, step > 0 ? 1 : 0);
     }
     wgmma_commit();
   }
@@ -294,7 +295,7 @@ class Attender {
     for (int step = 0; step < kOwnSteps; ++step) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        rounded[step][j] = round_pair(weights[step * 8 + 2 * j], weights[step * 8 + 2 * j + 1]);
+        rounded[step][j] = round_pair<T>(weights[step * 8 + 2 * j], weights[step * 8 + 2 * j + 1]);
       }
     }
     if constexpr (K::kShareRows) {
@@ -335,7 +336,7 @@ class Attender {
     wgmma_fence();
 #pragma unroll
     for (int step = 0; step < kKeyTile / 16; ++step) {
-      Wgmma<K::kOwnValues>::template registers<1>(
+      Wgmma<K::kOwnValues, T>::template registers<1>(
           out, weights[step], values + step * kTransposedStep, step > 0 ? 1 : keep);
     }
     wgmma_commit();
@@ -351,7 +352,16 @@ class Attender {
   __device__ uint32_t* pairs() const {
     return reinterpret_cast<uint32_t*>(shared_ + values_.stage * K::kStageBytes);
   }
-  __device__ static bool is_bad(uint32_t half) { return (half & 0x7f80u) == 0x7f80u; }
+  __device__ static bool is_bad(uint32_t half) {
+    constexpr uint32_t kExponent = std::is_same_v<T, Float16> ? 0x7c00 : 0x7f80;
+    return (half & kExponent) == kExponent;
+  }
+  __device__ static float float_of_bad(uint32_t half) {
+    if constexpr (std::is_same_v<T, Float16>) {
+      return __uint_as_float((half & 0x8000u) << 16 | 0x7f800000u | (half & 0x3ffu) << 13);
+    }
+    return __uint_as_float(half << 16);
+  }
 
   __device__ bool has_bad_values() const {
     bool bad = false;
@@ -373,11 +383,9 @@ class Attender {
         int column = first_column + accumulator_column(j);
         uint32_t at = static_cast<uint32_t>(column / 64) * K::kBlockBytes +
                       swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(column % 64) * 2);
-        auto value = *reinterpret_cast<const BFloat16*>(
+        uint32_t half = *reinterpret_cast<const uint16_t*>(
             reinterpret_cast<const unsigned char*>(pairs()) + at);
-        if (is_bad(value.bits) && holds(rows.keys[row_of(j)], first + r)) {
-          out[j] += to_float(value);
-        }
+        if (is_bad(half) && holds(rows.keys[row_of(j)], first + r)) out[j] += float_of_bad(half);
       }
     }
     sync();

@@ -1,5 +1,5 @@
-// Products of bf16 by wgmma (kernels/cuda/tensor_gemm.h has what they compute). Features are the
-// 64 rows of an instruction and rows of x its columns, whatever their number.
+// Products of bf16 or f16 by wgmma (kernels/cuda/tensor_gemm.h has what they compute). Features are
+// the 64 rows of an instruction and rows of x its columns, whatever their number.
 //
 // A block has a warpgroup that fetches and warpgroups that multiply, 64 features each. They hand
 // stages of shared memory to each other: 64 columns of the features and of the rows of x. One
@@ -180,6 +180,7 @@ template <class G>
 class TileMultiplier {
  public:
   static constexpr int kValues = G::kRows / 2;  // of a thread
+  static constexpr bool kScaled = kScalesRows<typename G::Element>;
 
   __device__ TileMultiplier(const G& g, unsigned char* shared)
       : g_(g),
@@ -197,10 +198,11 @@ class TileMultiplier {
 #pragma unroll
           for (int i = 0; i < kValues; ++i) total[i] = __fadd_rn(total[i], sums[i]);
         }
-        put_outputs(g_.a, tile, own_features(), total);
+        put_outputs<kScaled>(g_.a, tile, own_features(), total);
       } else {
         add_segment(sums);
-        G::kSplit ? store_split(tile, sums) : put_outputs(g_.a, tile, own_features(), sums);
+        G::kSplit ? store_split(tile, sums)
+                  : put_outputs<kScaled>(g_.a, tile, own_features(), sums);
       }
     });
   }
@@ -216,8 +218,9 @@ class TileMultiplier {
       wgmma_fence();
 #pragma unroll
       for (int step = 0; step < kTile / 16; ++step) {
-        Wgmma<G::kRows>::shared(sums, weights + step * kDescriptorStep,
-                                rows + step * kDescriptorStep, c > 0 || step > 0 ? 1 : 0);
+        Wgmma<G::kRows, typename G::Element>::shared(sums, weights + step * kDescriptorStep,
+                                                     rows + step * kDescriptorStep,
+                                                     c > 0 || step > 0 ? 1 : 0);
       }
       wgmma_commit();
       if (c > 0) {
@@ -257,10 +260,10 @@ class TileMultiplier {
       for (int s = 0; s < kSegmentsMax; ++s) {
         if (s < g_.segments) add(sum, load_4_from_block(at, static_cast<uint32_t>(s)));
       }
-      put_output(g_.a, tile, row, feature, sum.x);
-      put_output(g_.a, tile, row, feature + 1, sum.y);
-      put_output(g_.a, tile, row, feature + 2, sum.z);
-      put_output(g_.a, tile, row, feature + 3, sum.w);
+      put_output<kScaled>(g_.a, tile, row, feature, sum.x);
+      put_output<kScaled>(g_.a, tile, row, feature + 1, sum.y);
+      put_output<kScaled>(g_.a, tile, row, feature + 2, sum.z);
+      put_output<kScaled>(g_.a, tile, row, feature + 3, sum.w);
     }
     cluster_barrier();
   }
@@ -331,12 +334,13 @@ struct GemmCard {
   }
 };
 
-inline void multiply_tiles(const GemmArgs& args) {
+template <class T>
+void multiply_tiles(const GemmArgs& args) {
   Queue& queue = queue_of(args.launch.queue);
-  launch_tensor_gemm(args, GemmCard{queue.multiprocessors()},
-                     [&]<class G>(const G& kernel, int64_t blocks) {
-                       launch_early(queue, run_tensor_gemm<G>, kernel, blocks, kernel.cluster());
-                     });
+  launch_tensor_gemm<T>(args, GemmCard{queue.multiprocessors()},
+                        [&]<class G>(const G& kernel, int64_t blocks) {
+                          launch_early(queue, run_tensor_gemm<G>, kernel, blocks, kernel.cluster());
+                        });
 }
 
 }  // namespace banyan::cuda::device

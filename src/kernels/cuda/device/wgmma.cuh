@@ -5,10 +5,15 @@
 
 #include "kernels/cuda/shared_layout.h"
 
+namespace banyan {
+struct BFloat16;
+struct Float16;
+}  // namespace banyan
+
 namespace banyan::cuda::device {
 
-// d = a b^T + (keep ? d : 0) for a [64, 16] and b [n, 16]; d holds n / 2 values a thread.
-template <int n>
+// d = a b^T + (keep ? d : 0) for a [64, 16] and b [n, 16] of T; d holds n / 2 values a thread.
+template <int n, class T>
 struct Wgmma;
 
 // The same of integers of 8 bits, for a [64, 32] and b [n, 32]; exact.

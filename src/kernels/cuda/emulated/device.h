@@ -32,7 +32,10 @@ struct Device {
     }
   }
 
-  static void multiply_tiles(const GemmArgs& args) { emulated::multiply_tiles(args); }
+  template <class T>
+  static void multiply_tiles(const GemmArgs& args) {
+    emulated::multiply_tiles<T>(args);
+  }
   // Sums of integers are exact, so that the plain kernel has their bits.
   template <Format F>
   static void multiply_fragments(const GemmArgs& args) {

@@ -20,14 +20,15 @@ struct KeyTile {
   std::vector<Bad> bad;  // values that are not finite
 };
 
-// A row of a pool in bf16, to which quantised ones are rounded.
-std::vector<BFloat16> pool_row(const AttentionArgs& a, const void* pool, int64_t row) {
+// A row of a pool as tensor cores multiply it: quantised ones are rounded.
+template <class T>
+std::vector<T> pool_row(const AttentionArgs& a, const void* pool, int64_t row) {
   RowShape shape = {.width = a.head_dim, .split = a.value_dim < a.head_dim ? a.value_dim : 0};
-  std::vector<BFloat16> values(static_cast<size_t>(a.head_dim));
+  std::vector<T> values(static_cast<size_t>(a.head_dim));
   auto read = [&]<class S>(const S* rows) {
     RowValues<S> stored(rows + row * row_stride<S>(shape), shape);
     for (int64_t c = 0; c < a.head_dim; ++c) {
-      values[static_cast<size_t>(c)] = from_float<BFloat16>(stored[c]);
+      values[static_cast<size_t>(c)] = from_float<T>(stored[c]);
     }
   };
   if (a.pool_dtype == DType::kI8) {
@@ -35,28 +36,28 @@ std::vector<BFloat16> pool_row(const AttentionArgs& a, const void* pool, int64_t
   } else if (a.pool_dtype == DType::kF8E4M3) {
     read(static_cast<const Float8E4M3*>(pool));
   } else {
-    read(static_cast<const BFloat16*>(pool));
+    read(static_cast<const T*>(pool));
   }
   return values;
 }
 
 // The tile from key `first` on, of keys in `all`; row_of(key) is the row of the pools.
-template <class RowOf>
+template <class T, class RowOf>
 KeyTile load_tile(const AttentionArgs& a, int64_t first, KeyRange all, const RowOf& row_of) {
   auto width = static_cast<size_t>(a.head_dim), values = static_cast<size_t>(a.value_dim);
   auto tile = static_cast<size_t>(kKeyTile);
   KeyTile loaded{std::vector<WgmmaOperand>(tile), std::vector<WgmmaOperand>(values), {}};
-  std::vector<uint16_t> keys(tile * width), columns(values * tile);
+  std::vector<T> keys(tile * width), columns(values * tile);
   for (int64_t key = std::max<int64_t>(first, all.first);
        key < std::min<int64_t>(first + kKeyTile, all.end); ++key) {
     auto j = static_cast<size_t>(key - first);
-    std::vector<BFloat16> of_key = pool_row(a, a.k_pool, row_of(key));
-    std::vector<BFloat16> of_value = pool_row(a, a.v_pool, row_of(key));
-    for (size_t c = 0; c < width; ++c) keys[j * width + c] = of_key[c].bits;
+    std::vector<T> of_key = pool_row<T>(a, a.k_pool, row_of(key));
+    std::ranges::copy(of_key, keys.begin() + static_cast<std::ptrdiff_t>(j * width));
+    std::vector<T> of_value = pool_row<T>(a, a.v_pool, row_of(key));
     for (size_t c = 0; c < values; ++c) {
-      BFloat16 value = of_value[c];  // latents are keys and values at once
+      T value = of_value[c];  // latents are keys and values at once
       if (is_finite(to_float(value))) {
-        columns[c * tile + j] = value.bits;
+        columns[c * tile + j] = value;
       } else {
         loaded.bad.push_back({key, static_cast<int64_t>(c), to_float(value)});
       }
@@ -67,9 +68,10 @@ KeyTile load_tile(const AttentionArgs& a, int64_t first, KeyRange all, const Row
   return loaded;
 }
 
-WgmmaOperand rounded(const float* values, int64_t count, float sign = 1) {
-  std::vector<uint16_t> bits(static_cast<size_t>(count));
-  for (size_t c = 0; c < bits.size(); ++c) bits[c] = from_float<BFloat16>(values[c] * sign).bits;
+template <class T>
+WgmmaOperand rounded(const float* values, int64_t count, float factor = 1) {
+  std::vector<T> bits(static_cast<size_t>(count));
+  for (size_t c = 0; c < bits.size(); ++c) bits[c] = from_float<T>(values[c] * factor);
   WgmmaOperand operand;
   operand.assign(bits.data(), count);
   return operand;
@@ -81,13 +83,15 @@ float product(float sum, const WgmmaOperand& x, const WgmmaOperand& y) {
 }
 
 // A row's sums of a part.
+template <class T>
 struct Part {
-  RowSums sums;
+  RowSums<T> sums;
   std::vector<float> out;
 };
 
+template <class T>
 void add_tile(const AttentionArgs& a, const WgmmaOperand& query, const KeyTile& tile, int64_t first,
-              KeyRange keys, Part& part) {
+              KeyRange keys, Part<T>& part) {
   std::array<float, kKeyTile> weights;
   float largest = -kInfinity, factor = exponent_factor(a);
   for (int64_t j = 0; j < kKeyTile; ++j) {
@@ -108,22 +112,23 @@ void add_tile(const AttentionArgs& a, const WgmmaOperand& query, const KeyTile& 
       part.out[static_cast<size_t>(bad.column)] += bad.value;
     }
   }
-  WgmmaOperand operand = rounded(weights.data(), kKeyTile);
+  WgmmaOperand operand = rounded<T>(weights.data(), kKeyTile);
   for (size_t c = 0; c < part.out.size(); ++c) {
     part.out[c] = product(part.out[c], operand, tile.columns[c]);
   }
 }
 
 // A row and head over tiles from the first that it sees.
+template <class T>
 void attend_row(const AttentionArgs& a, int64_t row, int64_t head, KeyRange keys,
                 const std::vector<KeyTile>& tiles, int64_t first_tile) {
   WgmmaOperand query =
-      rounded(a.q + row * a.q_row_stride + head * a.head_dim, a.head_dim, query_sign(a));
+      rounded<T>(a.q + row * a.q_row_stride + head * a.head_dim, a.head_dim, query_factor(a));
   std::vector<float> total(static_cast<size_t>(a.value_dim));
   float max = kLowest, weight = 0;
   PartRange parts = parts_of(keys);
   for (int64_t p = parts.begin; p < parts.end; ++p) {
-    Part part{{}, std::vector<float>(total.size())};
+    Part<T> part{{}, std::vector<float>(total.size())};
     for (int64_t first = p * kPartKeys; first < (p + 1) * kPartKeys; first += kKeyTile) {
       if (first + kKeyTile <= keys.first || first >= keys.end) continue;
       add_tile(a, query, tiles[static_cast<size_t>(first / kKeyTile - first_tile)], first, keys,
@@ -140,25 +145,24 @@ void attend_row(const AttentionArgs& a, int64_t row, int64_t head, KeyRange keys
 }
 
 // The tiles of the keys in `all`, and all heads of a head of keys for `count` tokens over them.
-template <class RowOf>
+template <class T, class RowOf>
 void attend_tokens(const AttentionArgs& a, const SpanArgs& span, int64_t first, int64_t count,
                    int64_t kv_head, KeyRange all, const RowOf& row_of) {
   int64_t heads = a.q_heads / a.kv_heads, first_tile = all.first / kKeyTile;
   std::vector<KeyTile> tiles;
   for (int64_t key = first_tile * kKeyTile; key < all.end; key += kKeyTile) {
-    tiles.push_back(load_tile(a, key, all, row_of));
+    tiles.push_back(load_tile<T>(a, key, all, row_of));
   }
   for (int64_t i = first; i < first + count; ++i) {
     for (int64_t head = kv_head * heads; head < (kv_head + 1) * heads; ++head) {
-      attend_row(a, span.row_begin + i, head, keys_of_token(a, span, i, kv_head), tiles,
-                 first_tile);
+      attend_row<T>(a, span.row_begin + i, head, keys_of_token(a, span, i, kv_head), tiles,
+                    first_tile);
     }
   }
 }
 
-}  // namespace
-
-void attend_tiles(const AttentionArgs& a) {
+template <class T>
+void attend_tiles_of(const AttentionArgs& a) {
   for (int64_t s = 0; s < a.span_count; ++s) {
     const SpanArgs& span = a.spans[s];
     for (int64_t kv_head = 0; kv_head < a.kv_heads; ++kv_head) {
@@ -166,7 +170,7 @@ void attend_tiles(const AttentionArgs& a) {
         return pool_offset(a.page_table, span, position, kv_head, a.kv_heads, a.page_size, 1);
       };
       if (a.selected.runs == nullptr) {
-        attend_tokens(a, span, 0, span.row_count, kv_head, keys_of(a, span), row_of);
+        attend_tokens<T>(a, span, 0, span.row_count, kv_head, keys_of(a, span), row_of);
         continue;
       }
       for (int64_t i = 0; i < span.row_count; ++i) {
@@ -174,10 +178,16 @@ void attend_tiles(const AttentionArgs& a) {
         auto of_rank = [&](int64_t rank) {
           return row_of(selected.position(selected.run_of(rank), rank));
         };
-        attend_tokens(a, span, i, 1, kv_head, keys_of_token(a, span, i, kv_head), of_rank);
+        attend_tokens<T>(a, span, i, 1, kv_head, keys_of_token(a, span, i, kv_head), of_rank);
       }
     }
   }
+}
+
+}  // namespace
+
+void attend_tiles(const AttentionArgs& a) {
+  a.pool_dtype == DType::kF16 ? attend_tiles_of<Float16>(a) : attend_tiles_of<BFloat16>(a);
 }
 
 }  // namespace banyan::cuda::emulated

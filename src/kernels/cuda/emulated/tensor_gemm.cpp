@@ -11,26 +11,26 @@ namespace {
 
 constexpr int32_t kZeroTop = -100000;
 
-// 2^exponent as f64, which has more exponents than products of bf16 can have.
+// 2^exponent as f64, which has more exponents than products can have.
 double power(int exponent) {
   return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
 }
 
 // A row of a tiled matrix.
-std::vector<uint16_t> tiled_row(const std::byte* weight, int64_t j, int64_t k) {
-  std::vector<uint16_t> row(static_cast<size_t>(tiles_of(k) * kTile));
+template <class T>
+std::vector<T> tiled_row(const std::byte* weight, int64_t j, int64_t k) {
+  std::vector<T> row(static_cast<size_t>(tiles_of(k) * kTile));
   for (int64_t c = 0; c < std::ssize(row); ++c) {
-    row[static_cast<size_t>(c)] =
-        reinterpret_cast<const BFloat16*>(weight + tiled_offset(j, c, k))->bits;
+    row[static_cast<size_t>(c)] = *reinterpret_cast<const T*>(weight + tiled_offset(j, c, k));
   }
   return row;
 }
 
 // A row of codes of fp8, which bf16 holds exactly.
-std::vector<uint16_t> fp8_row(const Packed<Format::kFp8>& weight, int64_t j) {
-  std::vector<uint16_t> row(static_cast<size_t>(RoundedRows::column_tiles_of(weight.k) * kTile));
+std::vector<BFloat16> fp8_row(const Packed<Format::kFp8>& weight, int64_t j) {
+  std::vector<BFloat16> row(static_cast<size_t>(RoundedRows::column_tiles_of(weight.k) * kTile));
   for (int64_t c = 0; c < weight.k; ++c) {
-    row[static_cast<size_t>(c)] = from_float<BFloat16>(weight.at(j, c, 0)).bits;
+    row[static_cast<size_t>(c)] = from_float<BFloat16>(weight.at(j, c, 0));
   }
   return row;
 }
@@ -68,9 +68,10 @@ float fp8_product(const WgmmaOperand& x, const WgmmaOperand& w, const Packed<For
 }
 
 // The rows of x that matrix i multiplies, in the order of its rows of y.
+template <class T>
 std::vector<WgmmaOperand> operands(const GemmArgs& a, int64_t i, int64_t begin, int64_t end) {
   RoundedRows rounded = rounded_rows(a);
-  std::vector<uint16_t> x(static_cast<size_t>(rounded.column_tiles * kTile));
+  std::vector<T> x(static_cast<size_t>(rounded.column_tiles * kTile));
   std::vector<WgmmaOperand> rows(static_cast<size_t>(end - begin));
   for (int64_t r = begin; r < end; ++r) {
     for (int64_t c = 0; c < std::ssize(x); c += 8) {
@@ -84,19 +85,20 @@ std::vector<WgmmaOperand> operands(const GemmArgs& a, int64_t i, int64_t begin, 
 
 // Calls of_feature(matrix, j, add) for output j of every matrix; add(product) computes it for all
 // rows.
-template <class OfFeature>
+template <class T, class OfFeature>
 void multiply(const GemmArgs& a, const OfFeature& of_feature) {
   const GemmGroup& w = a.weights;
   for (int64_t i = 0; i < w.count; ++i) {
     int64_t begin = w.begins != nullptr ? w.begins[i] : 0;
     int64_t end = w.begins != nullptr ? w.begins[i + 1] : a.x_rows;
-    std::vector<WgmmaOperand> rows = operands(a, i, begin, end);
+    std::vector<WgmmaOperand> rows = operands<T>(a, i, begin, end);
     const auto* weight = static_cast<const std::byte*>(w.weight) + i * w.weight_stride;
     const float* bias = a.bias != nullptr ? a.bias + i * a.bias_stride : nullptr;
     for (int64_t j = 0; j < a.n && !rows.empty(); ++j) {
       of_feature(weight, j, [&](const auto& product) {
         for (int64_t r = begin; r < end; ++r) {
           float sum = product(rows[static_cast<size_t>(r - begin)]);
+          if (kScalesRows<T>) sum *= row_factor(a, r, i);
           a.y[r * a.y_stride + i * w.y_column_stride + j] = bias != nullptr ? sum + bias[j] : sum;
         }
       });
@@ -106,25 +108,28 @@ void multiply(const GemmArgs& a, const OfFeature& of_feature) {
 
 }  // namespace
 
-void WgmmaOperand::assign(const uint16_t* bits, int64_t count) {
+template <class T>
+void WgmmaOperand::assign(const T* values, int64_t count) {
   auto size = static_cast<size_t>(count);
-  bits_.assign(bits, bits + count);
   values_.resize(size);
   tops_.resize(size);
   special_.assign(size / kWgmmaDepth, 0);
   for (size_t i = 0; i < size; ++i) {
-    Term term = term_of_f32(f32_of_bf16(bits[i]), 7);
-    values_[i] = std::ldexp(static_cast<double>(term.significand), term.exponent);
+    Term term = term_of(values[i]);
+    values_[i] = static_cast<double>(f32_of(values[i]));
     tops_[i] = term.significand == 0 ? kZeroTop : term.top;
-    if (is_special(static_cast<uint32_t>(bits[i]) << 16)) special_[i / kWgmmaDepth] = 1;
+    if (is_special(values[i])) special_[i / kWgmmaDepth] = 1;
   }
 }
+
+template void WgmmaOperand::assign(const BFloat16*, int64_t);
+template void WgmmaOperand::assign(const Float16*, int64_t);
 
 float wgmma_step(float accumulator, const WgmmaOperand& a, const WgmmaOperand& b, int64_t step) {
   auto at = static_cast<size_t>(step), first = at * kWgmmaDepth;
   if (a.special_[at] != 0 || b.special_[at] != 0 ||
       is_special(std::bit_cast<uint32_t>(accumulator))) {
-    return cuda::wgmma_step(accumulator, a.bits_.data() + first, b.bits_.data() + first);
+    return special_sum(accumulator, a.values_.data() + first, b.values_.data() + first);
   }
   const double *x = a.values_.data() + first, *y = b.values_.data() + first;
   const int32_t *x_tops = a.tops_.data() + first, *y_tops = b.tops_.data() + first;
@@ -138,20 +143,24 @@ float wgmma_step(float accumulator, const WgmmaOperand& a, const WgmmaOperand& b
   return sum == 0 ? 0 : round_toward_zero(sum, top - kFractionBits);
 }
 
+template <class T>
 void multiply_tiles(const GemmArgs& a) {
   int segments = gemm_segments(a.weights.count, a.n, a.k);
-  multiply(a, [&](const std::byte* weight, int64_t j, auto add) {
-    std::vector<uint16_t> row = tiled_row(weight, j, a.k);
+  multiply<T>(a, [&](const std::byte* weight, int64_t j, auto add) {
+    std::vector<T> row = tiled_row<T>(weight, j, a.k);
     WgmmaOperand features;
     features.assign(row.data(), std::ssize(row));
     add([&](const WgmmaOperand& x) { return product(x, features, segments); });
   });
 }
 
+template void multiply_tiles<BFloat16>(const GemmArgs&);
+template void multiply_tiles<Float16>(const GemmArgs&);
+
 void multiply_fp8(const GemmArgs& a) {
-  multiply(a, [&](const std::byte* matrix, int64_t j, auto add) {
+  multiply<BFloat16>(a, [&](const std::byte* matrix, int64_t j, auto add) {
     Packed<Format::kFp8> weight(matrix, a.n, a.k, a.group);
-    std::vector<uint16_t> row = fp8_row(weight, j);
+    std::vector<BFloat16> row = fp8_row(weight, j);
     WgmmaOperand features;
     features.assign(row.data(), std::ssize(row));
     add([&](const WgmmaOperand& x) { return fp8_product(x, features, weight, j); });
