@@ -71,7 +71,7 @@ struct EngineConfig {
   std::string model_path;  // a folder in Hugging Face format
   std::string gguf_path;   // a GGUF file whose weights replace the folder's; empty: none
 
-  std::string dtype = "auto";  // auto (as stored), bf16, f32
+  std::string dtype = "auto";  // auto (as stored), bf16, f16, f32; also bfloat16, half and the like
   // auto (the fastest on this machine for the model), portable, avx2, avx512, avx512_vnni,
   // avx512_bf16, amx; fenced: to debug.
   std::string kernels = "auto";

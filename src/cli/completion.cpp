@@ -203,7 +203,7 @@ VerbAction declare_completion(CLI::App& app) {
   app.add_option("shell", *shell, "Shell to write the completions for")
       ->required()
       ->type_name("SHELL")
-      ->check(one_of({"bash", "zsh", "fish"}));
+      ->transform(one_of({"bash", "zsh", "fish"}));
   return [shell] { return run_completion(*shell); };
 }
 

@@ -81,7 +81,7 @@ void add_worker_options(CLI::App& app, RouteOptions& o) {
   std::vector<std::string> policies;
   for (const RoutingPolicy& policy : routing_policies()) policies.emplace_back(policy.name);
   app.add_option("--policy", route.policy, "How a worker is chosen")
-      ->check(one_of(std::move(policies)))
+      ->transform(one_of(std::move(policies)))
       ->type_name("NAME");
   app.add_option("--cache-threshold", route.costs.cache_threshold,
                  "cache_aware: follow a cached prefix if it is at least this share of the prompt")

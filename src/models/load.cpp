@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "models/config/keys.h"
 #include "models/eagle3.h"
+#include "tensor/float_names.h"
 #include "weights/block_hashes.h"
 #include "weights/convert.h"
 #include "weights/files/checkpoint.h"
@@ -70,11 +71,9 @@ struct Load {
 
 // KV cache dtype by option name; nullopt: the dtype of the weights.
 std::optional<DType> page_dtype(const std::string& name) {
-  if (name == "bf16") return DType::kBF16;
-  if (name == "f32") return DType::kF32;
   if (name == "int8") return DType::kI8;
   if (name == "fp8_e4m3" || name == "fp8") return DType::kF8E4M3;
-  return std::nullopt;
+  return float_dtype(name);
 }
 
 // Rejects kv_cache_dtype for models that have no KV cache.
@@ -99,8 +98,9 @@ bool drafts_by(const EngineConfig& config, std::string_view drafter) {
 Result<LoadedModel> build(const Load& load, const Family& family, const QuantConfig& quant,
                           const QuantizationPlan& plan, bool dry) {
   const auto& [config, context, file, source] = load;
-  const WeightFormat* format = format_named(config.dtype);  // null for auto
-  DType dtype = format ? format->element : TRY(stored_dtype(file, source));
+  std::optional<DType> asked = float_dtype(config.dtype);  // not auto
+  const WeightFormat* format = asked ? format_of(*asked) : nullptr;
+  DType dtype = asked ? *asked : TRY(stored_dtype(file, source));
   LoadOptions options{.source = source,
                       .kernels = context.kernels,
                       .queue = context.queue,

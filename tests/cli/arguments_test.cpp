@@ -115,7 +115,7 @@ TEST(Arguments, MistakesOfVerbsAreNamed) {
            {{"inspect", "--model"}, "--model"},
            {{"inspect", "--model", "x", "--jump"}, "--jump"},
            {{"inspect", "--model", "x", "extra"}, "extra"},
-           {{"inspect", "--model", "x", "--dtype", "f16"}, "f16"},
+           {{"inspect", "--model", "x", "--dtype", "f8"}, "f8"},
            {{"inspect", "--model", "x", "--kernels", "sse9"}, "sse9"},
            {{"inspect", "--model", "x", "--load-format", "gguf"}, "gguf"},
            {{"inspect", "--model", "x", "--mla-prefill", "both"}, "both"},
@@ -191,6 +191,23 @@ TEST(Arguments, TheNamesOfOtherProgramsMeanTheSame) {
   EXPECT_EQ(answer.exit_code, 0) << answer.err;
   EXPECT_NE(answer.out, "");
   EXPECT_EQ(answer.out, run_program(chat).out);
+}
+
+TEST(Arguments, TypesHaveTheNamesThatPeersGiveThemInAnyCase) {
+  auto state = [](const Words& options) {
+    Words words = {"inspect", test::nano_model()};
+    words.insert(words.end(), options.begin(), options.end());
+    ProgramResult result = run_program(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    size_t at = result.out.find("state per token");
+    return result.out.substr(at, result.out.find('\n', at) - at);
+  };
+  for (const char* name : {"half", "float16", "FP16"}) {
+    EXPECT_NE(state({"--dtype", name}).find("as f16"), std::string::npos) << name;
+  }
+  EXPECT_NE(state({"--dtype", "half", "--kv-cache-dtype", "bfloat16"}).find("as bf16"),
+            std::string::npos);
+  EXPECT_NE(state({"--dtype", "float32"}).find("as f32"), std::string::npos);
 }
 
 // A chat model that gets a bare text often writes nothing; the result was an empty line and exit

@@ -403,7 +403,7 @@ VerbAction declare_bench_programs(CLI::App& app) {
       ->default_str("")
       ->type_name("URL");
   app.add_option("--peer-api", o->peer_api, "Its API: completions is OpenAI's")
-      ->check(one_of({"completions", "generate"}))
+      ->transform(one_of({"completions", "generate"}))
       ->type_name("NAME");
   app.add_option("--peer-model", o->peer_model, "Name of its model [its first]")
       ->default_str("")

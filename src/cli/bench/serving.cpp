@@ -279,7 +279,7 @@ void add_server_options(CLI::App& app, BenchServingOptions& o) {
   app.add_option("--base-url", o.base_url, "URL of the server")->type_name("URL");
   app.add_option("--backend", o.backend,
                  "Its API: sglang is /generate; openai-completions, openai-chat")
-      ->check(one_of(names))
+      ->transform(one_of(names))
       ->type_name("NAME");
   app.add_option("--model,--served-model-name", o.model,
                  "Name of the model in requests [the server's first]")

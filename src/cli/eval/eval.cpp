@@ -225,7 +225,7 @@ void add_task_options(CLI::App& app, EvalOptions& o) {
   app.add_option("task", o.task, about)
       ->required()
       ->default_str("")
-      ->check(one_of(names))
+      ->transform(one_of(names))
       ->type_name("NAME");
   app.add_option("--data", o.data, "The questions, as their authors publish them")
       ->required()

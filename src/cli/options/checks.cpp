@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/quote.h"
+#include "tensor/float_names.h"
 
 namespace banyan::cli {
 namespace {
@@ -76,21 +77,30 @@ CLI::Validator count_or_rest() {
           ""};
 }
 
-CLI::Validator one_of(std::vector<std::string> names) {
+CLI::Validator one_of(std::vector<std::string> names, std::vector<std::string> aliases) {
   std::string description = fmt::format("{{{}}}", fmt::join(names, ","));
-  return {[names = std::move(names)](std::string& text) -> std::string {
+  std::string listed = fmt::format("{}", fmt::join(names, ", "));
+  auto allowed = std::move(names);
+  allowed.insert(allowed.end(), aliases.begin(), aliases.end());
+  return {[allowed = std::move(allowed), listed](std::string& text) -> std::string {
             std::string lower = text;
             std::ranges::transform(lower, lower.begin(), [](unsigned char c) {
               return static_cast<char>(std::tolower(c));
             });
-            for (const std::string& name : names) {
+            for (const std::string& name : allowed) {
               if (text != name && lower != name) continue;
               text = name;
               return "";
             }
-            return fmt::format("{} is not one of {}", quote(text), fmt::join(names, ", "));
+            return fmt::format("{} is not one of {}", quote(text), listed);
           },
           description};
+}
+
+std::vector<std::string> float_aliases() {
+  std::vector<std::string> names;
+  for (const FloatAlias& alias : kFloatAliases) names.emplace_back(alias.name);
+  return names;
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {

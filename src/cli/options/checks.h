@@ -26,8 +26,10 @@ CLI::Validator between(T min, T max) {
 // A count of tokens of 1 or more, or -1.
 CLI::Validator count_or_rest();
 
-// One of `names`, ignoring case; help, manual pages and completions list them.
-CLI::Validator one_of(std::vector<std::string> names);
+// One of `names`, ignoring case; help, manual pages and completions list them, but not the aliases.
+CLI::Validator one_of(std::vector<std::string> names, std::vector<std::string> aliases = {});
+// The names of floating-point types that peers have, as aliases.
+std::vector<std::string> float_aliases();
 
 // The name that `word` is probably a typo of: ignoring case and '_' for '-', only a few letters are
 // wrong, missing, added or swapped. Empty if none is near.

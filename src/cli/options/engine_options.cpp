@@ -62,7 +62,7 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
       ->type_name("N");
   app.add_option("--schedule-policy,--scheduling-policy", engine.schedule_policy,
                  "lpm: longest cached prefix first; fcfs: in order of arrival; priority")
-      ->check(one_of({"lpm", "fcfs", "priority"}))
+      ->transform(one_of({"lpm", "fcfs", "priority"}))
       ->type_name("NAME");
   app.add_option("--aging-period", engine.aging_period,
                  "lpm: every Nth admission goes to the request that has waited longest")

@@ -55,14 +55,14 @@ void add_weight_options(CLI::App& app, EngineConfig& config) {
   OptionGroup group(app, "Weights");
   add_quantization_overrides(app, config.quantization_overrides);
   app.add_option("--dtype", config.dtype, "Type of the weights in memory; auto: as stored")
-      ->check(one_of({"auto", "bf16", "f32"}))
+      ->transform(one_of({"auto", "bf16", "f16", "f32"}, float_aliases()))
       ->type_name("NAME");
   app.add_option("--gguf", config.gguf_path,
                  "Load the weights from this GGUF file, config and tokenizer from MODEL")
       ->type_name("FILE");
   app.add_option("--load-format", config.load_format,
                  "dummy: seeded random weights; needs only config.json")
-      ->check(one_of({"auto", "dummy"}))
+      ->transform(one_of({"auto", "dummy"}))
       ->type_name("NAME");
 }
 
@@ -80,7 +80,7 @@ void add_device_option(CLI::App& app, EngineConfig& config, const CLI::Option& k
          },
          "Where the model runs; cuda: an NVIDIA GPU of the Hopper line, in a build with "
          "BANYAN_CUDA")
-      ->check(one_of({"cpu", "cuda"}))
+      ->transform(one_of({"cpu", "cuda"}))
       ->type_name("NAME");
 }
 
@@ -98,15 +98,15 @@ void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& us
                      "weights, which inspect explains; fenced: slow, to debug the engine's use of "
                      "device memory; cuda_emulated: slower, to debug the CUDA kernels without a "
                      "GPU")
-          ->check(one_of({"auto", "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx",
-                          "fenced", "cuda_emulated"}))
+          ->transform(one_of({"auto", "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16",
+                              "amx", "fenced", "cuda_emulated"}))
           ->type_name("NAME");
   add_device_option(app, config, *kernels);
   app.add_option(
          "--mla-prefill", config.mla_prefill,
          "How MLA models compute prompts; expanded: less arithmetic for long prompts, but more "
          "memory, and generated text is not reused from the cache")
-      ->check(one_of({"absorbed", "expanded"}))
+      ->transform(one_of({"absorbed", "expanded"}))
       ->type_name("NAME");
   app.add_option("--moba-block-size", config.moba_block_tokens,
                  "Tokens per MoBA block, instead of the model's own; with --moba-topk, a model "
@@ -120,13 +120,14 @@ void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& us
   app.add_option("--kv-cache-dtype", config.kv_cache_dtype,
                  "Format of cached keys and values; fp8_e4m3 (or fp8) and int8: half the memory of "
                  "bf16, with rounding; auto: as the weights")
-      ->check(one_of({"auto", "bf16", "f32", "fp8_e4m3", "fp8", "int8"}))
+      ->transform(
+          one_of({"auto", "bf16", "f16", "f32", "fp8_e4m3", "fp8", "int8"}, float_aliases()))
       ->type_name("NAME");
   app.add_option("--index-dtype", config.index_dtype,
                  "Format of the keys of an index that chooses tokens (DeepSeek V3.2, GLM-5); fp8: "
                  "half the memory of bf16, but it may choose other tokens; auto: as keys and "
                  "values, if those are not quantised")
-      ->check(one_of({"auto", "bf16", "fp8", "fp8_e4m3"}))
+      ->transform(one_of({"auto", "bf16", "fp8", "fp8_e4m3"}))
       ->type_name("NAME");
   if (!use.generates) return;
   add_speculation_options(app, config);
@@ -168,7 +169,7 @@ void add_log_level(CLI::App& app, const std::string& level) {
          "--log-level",
          [](const std::string& name) { spdlog::set_level(spdlog::level::from_str(name)); },
          "Lowest level of messages on stderr")
-      ->check(one_of(kLogLevels))
+      ->transform(one_of(kLogLevels))
       ->default_str(level)
       ->type_name("LEVEL");
 }

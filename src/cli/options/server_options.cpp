@@ -252,7 +252,7 @@ void add_default_options(CLI::App& app, RequestDefaults& defaults) {
            set_thinking(defaults.template_variables, word == "on");
          },
          "Whether chats think, where the template asks")
-      ->check(one_of({"auto", "on", "off"}))
+      ->transform(one_of({"auto", "on", "off"}))
       ->default_str("auto")
       ->type_name("WORD");
   app.add_option_function<std::string>(

@@ -165,13 +165,13 @@ void add_storage_options(CLI::App& app, StorageOptions& o, EngineConfig& engine)
   app.add_option("--hicache-write-policy", config.write_policy,
                  "write_back: pages near eviction, and all at shutdown; write_through: every page "
                  "soon after it is computed; write_through_selective: pages at their second use")
-      ->check(one_of({"write_back", "write_through", "write_through_selective"}))
+      ->transform(one_of({"write_back", "write_through", "write_through_selective"}))
       ->each(given)
       ->type_name("NAME");
   app.add_option("--hicache-storage-prefetch-policy", config.prefetch_policy,
                  "While a request's prefix is being loaded: best_effort starts with what is there, "
                  "timeout waits for a limited time, wait_complete waits")
-      ->check(one_of({"best_effort", "timeout", "wait_complete"}))
+      ->transform(one_of({"best_effort", "timeout", "wait_complete"}))
       ->each(given)
       ->type_name("NAME");
   app.add_option("--hicache-flush-seconds", config.flush_s,

@@ -1,12 +1,15 @@
 // The validate() of configs and parameters: limits, and errors that name the option.
 #include "banyan/config.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <string_view>
+#include <vector>
 
 #include "banyan/request.h"
 #include "base/error.h"
+#include "tensor/float_names.h"
 
 namespace banyan {
 namespace {
@@ -24,6 +27,17 @@ Status one_of(std::string_view name, std::string_view value,
     if (value == candidate) return {};
   }
   return invalid_argument("{} is \"{}\"; supported: {}", name, value, fmt::join(allowed, ", "));
+}
+
+// auto, a floating-point type by any of its names, or one of `others`.
+Status dtype_or_one_of(std::string_view name, std::string_view value,
+                       std::initializer_list<std::string_view> others = {}) {
+  if (value == "auto" || float_dtype(value) || std::ranges::find(others, value) != others.end()) {
+    return {};
+  }
+  std::vector<std::string_view> supported = {"auto", "bf16", "f16", "f32"};
+  supported.insert(supported.end(), others);
+  return invalid_argument("{} is \"{}\"; supported: {}", name, value, fmt::join(supported, ", "));
 }
 
 }  // namespace
@@ -78,7 +92,7 @@ static Status check_emulation(const EngineConfig& config) {
 Status EngineConfig::validate() const {
   constexpr int64_t kTokensMax = int64_t{1} << 31;
   if (model_path.empty()) return invalid_argument("model_path is empty; give a model folder");
-  TRY(one_of("dtype", dtype, std::array<std::string_view, 3>{"auto", "bf16", "f32"}));
+  TRY(dtype_or_one_of("dtype", dtype));
   TRY(one_of("load_format", load_format, std::array<std::string_view, 2>{"auto", "dummy"}));
   std::string_view format = std::string_view(quantization).substr(0, quantization.find(':'));
   TRY(one_of(
@@ -87,8 +101,7 @@ Status EngineConfig::validate() const {
   TRY(one_of("mla_prefill", mla_prefill, std::array<std::string_view, 2>{"absorbed", "expanded"}));
   TRY(in_range<int64_t>("moba_block_tokens", moba_block_tokens, 0, 1 << 20));
   TRY(in_range<int64_t>("moba_top_k", moba_top_k, 0, 1 << 12));
-  TRY(one_of("kv_cache_dtype", kv_cache_dtype,
-             std::array<std::string_view, 6>{"auto", "bf16", "f32", "fp8_e4m3", "fp8", "int8"}));
+  TRY(dtype_or_one_of("kv_cache_dtype", kv_cache_dtype, {"fp8_e4m3", "fp8", "int8"}));
   TRY(one_of("index_dtype", index_dtype,
              std::array<std::string_view, 4>{"auto", "bf16", "fp8", "fp8_e4m3"}));
   TRY(in_range<size_t>("quantization_overrides", quantization_overrides.size(), 0, 1024));
