@@ -8,9 +8,10 @@
 // one differs.
 #include "kernels/cuda/device/float_types.cuh"
 
-#include <chrono>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "card.cuh"
@@ -20,23 +21,9 @@
 namespace banyan::gpu {
 namespace {
 
-constexpr size_t kBeyondCaches = size_t{256} << 20;
-
 struct Limits {
   double bytes_per_s, operations_per_s;
 };
-
-// Normal numbers of bf16, repeated after a prime number of them.
-std::vector<uint16_t> normal_bf16(size_t count, float scale) {
-  constexpr size_t kPeriod = 1000003;
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal(0, scale);
-  std::vector<uint16_t> values(count);
-  for (size_t i = 0; i < count; ++i) {
-    values[i] = i < kPeriod ? from_float<BFloat16>(normal(random)).bits : values[i - kPeriod];
-  }
-  return values;
-}
 
 std::vector<float> normal_f32(size_t count) {
   std::vector<float> values(count);
@@ -93,6 +80,59 @@ class Bench {
     gemm.run(args);
     table_.device->synchronise(queue_);
     return y.download();
+  }
+
+  // Each of `rows` multiplies top_k of `count` matrices [n, k], which a random router has chosen.
+  void experts(int64_t count, int64_t n, int64_t k, int64_t rows, int64_t top_k) {
+    const GemmKernel& gemm = table_.gemm_bf16;
+    std::vector<std::vector<int32_t>> chosen(static_cast<size_t>(count));
+    std::mt19937 random(1);
+    std::vector<int32_t> experts(static_cast<size_t>(count));
+    std::iota(experts.begin(), experts.end(), 0);
+    for (int32_t r = 0; r < rows; ++r) {
+      std::shuffle(experts.begin(), experts.end(), random);
+      for (size_t i = 0; i < static_cast<size_t>(top_k); ++i) {
+        chosen[static_cast<size_t>(experts[i])].push_back(r);
+      }
+    }
+    std::vector<int32_t> begins = {0}, index;
+    int64_t touched = 0;
+    for (const std::vector<int32_t>& of : chosen) {
+      index.insert(index.end(), of.begin(), of.end());
+      begins.push_back(static_cast<int32_t>(index.size()));
+      touched += of.empty() ? 0 : 1;
+    }
+    size_t bytes = gemm.packed_bytes(n, k, k);
+    DeviceArray<uint16_t> weights(normal_bf16(static_cast<size_t>(count) * bytes / 2, 0.02f));
+    DeviceArray<float> x(normal_f32(static_cast<size_t>(rows * k)));
+    DeviceArray<float> y(static_cast<size_t>(rows * top_k * n));
+    DeviceArray<std::byte> workspace(gemm.workspace_bytes(rows, 1, k, k));
+    DeviceArray<int32_t> device_begins(begins), device_index(index);
+    GemmArgs args = {.launch = {.queue = queue_},
+                     .x = x.data(),
+                     .x_stride = k,
+                     .x_rows = rows,
+                     .x_index = device_index.data(),
+                     .weights = {.weight = weights.data(),
+                                 .weight_stride = static_cast<int64_t>(bytes),
+                                 .count = count,
+                                 .begins = device_begins.data()},
+                     .y = y.data(),
+                     .y_stride = n,
+                     .n = n,
+                     .k = k,
+                     .group = k,
+                     .workspace = workspace.data()};
+    float ms = time([&] { gemm.run(args); });
+    char name[64];
+    std::snprintf(name, sizeof name, "%lld of %lld experts %lld x %lld, %lld rows",
+                  static_cast<long long>(top_k), static_cast<long long>(count),
+                  static_cast<long long>(n), static_cast<long long>(k),
+                  static_cast<long long>(rows));
+    report(name, ms,
+           static_cast<double>(touched) * static_cast<double>(bytes) +
+               4.0 * static_cast<double>(rows * (top_k * n + k)),
+           2.0 * static_cast<double>(rows * top_k * n * k), limits_);
   }
 
   // Rows that follow `past` keys each.
@@ -164,22 +204,9 @@ class Bench {
     return pool;
   }
 
-  // The queue has a stream of its own, so that the whole device is waited for.
   template <class Body>
   float time(const Body& body) {
-    constexpr int kRuns = 20;
-    body();
-    table_.device->synchronise(queue_);
-    std::vector<float> times;
-    for (int round = 0; round < 5; ++round) {
-      auto begin = std::chrono::steady_clock::now();
-      for (int run = 0; run < kRuns; ++run) body();
-      table_.device->synchronise(queue_);
-      std::chrono::duration<float, std::milli> took = std::chrono::steady_clock::now() - begin;
-      times.push_back(took.count() / kRuns);
-    }
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
+    return time_of(body, [this] { table_.device->synchronise(queue_); });
   }
 
   Limits limits_;
@@ -206,6 +233,8 @@ int run_all(const Limits& limits) {
       same = false;
     }
   }
+  // Of Ling-mini-2.0.
+  for (int64_t rows : {1, 16, 64, 256, 8192}) bench.experts(256, 1024, 2048, rows, 8);
   bench.attention("attention, 1 sequence after 1,024", 1, 1, 1024);
   bench.attention("attention, 1 sequence after 32,768", 1, 1, 32768);
   bench.attention("attention, 64 sequences after 1,024", 64, 1, 1024);

@@ -1,11 +1,15 @@
 // What the programs here share: errors of the runtime end them, device memory, times.
 #pragma once
 
+#include "kernels/cuda/device/float_types.cuh"
+
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <vector>
 
 namespace banyan::gpu {
@@ -32,6 +36,39 @@ inline cudaDeviceProp require_hopper() {
   if (card.major == 9) return card;
   std::fprintf(stderr, "these programs need compute capability 9.0\n");
   std::exit(1);
+}
+
+// More than a card's caches hold.
+constexpr size_t kBeyondCaches = size_t{256} << 20;
+
+// Normal numbers of bf16, repeated after a prime number of them.
+inline std::vector<uint16_t> normal_bf16(size_t count, float scale) {
+  constexpr size_t kPeriod = 1000003;
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<uint16_t> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = i < kPeriod ? from_float<BFloat16>(normal(random)).bits : values[i - kPeriod];
+  }
+  return values;
+}
+
+// Milliseconds of one body(), which launches work that wait() waits for: the median of five rounds.
+template <class Body, class Wait>
+float time_of(const Body& body, const Wait& wait) {
+  constexpr int kRuns = 20;
+  body();
+  wait();
+  std::vector<float> times;
+  for (int round = 0; round < 5; ++round) {
+    auto begin = std::chrono::steady_clock::now();
+    for (int run = 0; run < kRuns; ++run) body();
+    wait();
+    std::chrono::duration<float, std::milli> took = std::chrono::steady_clock::now() - begin;
+    times.push_back(took.count() / kRuns);
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
 }
 
 // Elements in device memory. Not copied.

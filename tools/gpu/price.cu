@@ -1,0 +1,126 @@
+// What it costs that a row of a product of bf16 has the same bits among any number of rows: the
+// time of the kernel that the table launches, and of the fastest one of all tiles and all numbers
+// of segments, whose bits depend on the number of rows.
+//
+//   build/cuda/gpu/gpu_price
+//
+// x is rounded before. Prints a line for each matrix and number of rows.
+#include "kernels/cuda/device/float_types.cuh"
+
+#include <string>
+
+#include "card.cuh"
+#include "kernels/cuda/device/block.cuh"
+#include "kernels/cuda/device/tensor_gemm.cuh"
+
+namespace banyan::gpu {
+namespace {
+
+using cuda::Segments;
+template <int Rows, int Groups, Segments Of, int Sharers = 1>
+using Kernel = cuda::TensorGemm<BFloat16, Rows, Groups, Of, Sharers>;
+
+class Price {
+ public:
+  void matrix(int64_t n, int64_t k) {
+    size_t bytes = cuda::Packed<cuda::Format::kBF16>::bytes(n, k, k);
+    copies_ = kBeyondCaches / bytes + 1;
+    DeviceArray<uint16_t> weights(normal_bf16(copies_ * bytes / 2, 0.02f));
+    for (int64_t rows : {1, 16, 64, 128, 256}) {
+      product({.weight = weights.data(), .weight_stride = static_cast<int64_t>(bytes)}, n, k, rows);
+    }
+  }
+
+ private:
+  struct Best {
+    float ms;
+    std::string kernel;
+  };
+
+  void product(const GemmGroup& weights, int64_t n, int64_t k, int64_t rows) {
+    DeviceArray<uint16_t> x(normal_bf16(cuda::rounded_bytes<BFloat16>(rows, 1, k) / 2, 1));
+    DeviceArray<float> y(static_cast<size_t>(rows * n));
+    GemmArgs args = {.launch = {.queue = &queue_},
+                     .x_rows = rows,
+                     .weights = weights,
+                     .y = y.data(),
+                     .y_stride = n,
+                     .n = n,
+                     .k = k,
+                     .group = k,
+                     .workspace = x.data()};
+    float chosen = 0;
+    cuda::launch_tensor_gemm<BFloat16>(
+        args, cuda::device::GemmCard{queue_.multiprocessors()},
+        [&](const auto& kernel, int64_t blocks) { chosen = time(kernel, blocks); });
+    best_ = {chosen, "the same"};
+    for (int segments = 1; segments <= cuda::kSegmentsMax; segments *= 2) try_all(args, segments);
+    std::printf("%lld x %lld, %4lld rows: %8.1f us; %8.1f us by %s: %.1f%%\n",
+                static_cast<long long>(n), static_cast<long long>(k), static_cast<long long>(rows),
+                static_cast<double>(chosen) * 1e3, static_cast<double>(best_.ms) * 1e3,
+                best_.kernel.c_str(), static_cast<double>(100 * (chosen / best_.ms - 1)));
+  }
+
+  void try_all(const GemmArgs& args, int segments) {
+    if (cuda::tiles_of(args.k) % segments != 0) return;
+    try_kernels<Kernel<8, 1, Segments::kOfBlock>, Kernel<16, 1, Segments::kOfBlock>,
+                Kernel<32, 1, Segments::kOfBlock>, Kernel<64, 1, Segments::kOfBlock>,
+                Kernel<64, 1, Segments::kOfBlock, 2>, Kernel<128, 2, Segments::kOfBlock>,
+                Kernel<128, 2, Segments::kOfBlock, 2>, Kernel<192, 2, Segments::kOfBlock, 2>>(
+        args, segments);
+    if (segments == 1) {
+      return try_kernels<Kernel<256, 2, Segments::kOne>, Kernel<256, 2, Segments::kOne, 2>>(args,
+                                                                                            1);
+    }
+    try_kernels<Kernel<8, 1, Segments::kOfCluster>, Kernel<16, 1, Segments::kOfCluster>,
+                Kernel<32, 1, Segments::kOfCluster>, Kernel<64, 1, Segments::kOfCluster>,
+                Kernel<128, 2, Segments::kOfCluster>, Kernel<256, 2, Segments::kOfCluster>>(
+        args, segments);
+  }
+
+  template <class... Kernels>
+  void try_kernels(const GemmArgs& args, int segments) {
+    (try_kernel(Kernels{args, segments}), ...);
+  }
+  template <class G>
+  void try_kernel(const G& kernel) {
+    float ms = time(kernel, kernel.blocks(queue_.multiprocessors()));
+    if (ms >= best_.ms) return;
+    best_ = {ms, "tiles of " + std::to_string(G::kRows) + " rows, " +
+                     std::to_string(kernel.segments) + " segments, clusters of " +
+                     std::to_string(kernel.cluster())};
+  }
+
+  template <class G>
+  float time(G kernel, int64_t blocks) {
+    const auto* first = static_cast<const std::byte*>(kernel.a.weights.weight);
+    size_t copy = 0;
+    return time_of(
+        [&] {
+          kernel.a.weights.weight =
+              first + copy * static_cast<size_t>(kernel.a.weights.weight_stride);
+          copy = (copy + 1) % copies_;
+          cuda::device::launch_early(queue_, cuda::device::run_tensor_gemm<G>, kernel, blocks,
+                                     kernel.cluster());
+        },
+        [&] { queue_.synchronise(); });
+  }
+
+  cuda::device::Queue queue_;
+  size_t copies_ = 1;
+  Best best_ = {};
+};
+
+void run_all() {
+  require_hopper();
+  Price price;
+  constexpr int64_t kShapes[][2] = {{6144, 4096}, {4096, 4096}, {24576, 4096}, {4096, 12288}};
+  for (auto [n, k] : kShapes) price.matrix(n, k);
+}
+
+}  // namespace
+}  // namespace banyan::gpu
+
+int main() {
+  banyan::gpu::run_all();
+}
