@@ -44,12 +44,8 @@ struct DeltaAttention {
   BANYAN_DEVICE float beta(const Head& head, int64_t i) const {
     return a.beta[(head.first_row + i) * a.heads + head.head];
   }
-  BANYAN_DEVICE float key_at(const Head& head, int64_t i, int64_t c) const {
-    return beta(head, i) * head.k(i)[c];
-  }
-  BANYAN_DEVICE float query_at(const Head& head, int64_t i, int64_t c) const {
-    return a.scale * head.q(i)[c];
-  }
+  BANYAN_DEVICE float key_factor(const Head& head, int64_t i) const { return beta(head, i); }
+  BANYAN_DEVICE float query_factor() const { return a.scale; }
   BANYAN_DEVICE float output(const Head&, int64_t, int64_t, float sum) const { return sum; }
 
   // Brings the keys and their total decay to row i of the chunk, the row `row` of the span.

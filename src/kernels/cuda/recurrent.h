@@ -55,10 +55,8 @@ struct LinearAttention {
   static constexpr bool kCorrects = false;
   BANYAN_DEVICE int64_t decays() const { return 0; }
   BANYAN_DEVICE float decay_at(const Head& head, int64_t, int64_t) const { return decay(head, 1); }
-  BANYAN_DEVICE float key_at(const Head& head, int64_t i, int64_t c) const { return head.k(i)[c]; }
-  BANYAN_DEVICE float query_at(const Head& head, int64_t i, int64_t c) const {
-    return head.q(i)[c];
-  }
+  BANYAN_DEVICE float key_factor(const Head&, int64_t) const { return 1; }
+  BANYAN_DEVICE float query_factor() const { return 1; }
   BANYAN_DEVICE float output(const Head&, int64_t, int64_t, float sum) const {
     return sum * a.scale;
   }
@@ -130,12 +128,8 @@ struct StateSpace {
   BANYAN_DEVICE float decay_at(const Head& head, int64_t i, int64_t) const {
     return decay(head, i);
   }
-  BANYAN_DEVICE float key_at(const Head& head, int64_t i, int64_t c) const {
-    return step(head, i) * head.k(i)[c];
-  }
-  BANYAN_DEVICE float query_at(const Head& head, int64_t i, int64_t c) const {
-    return head.q(i)[c];
-  }
+  BANYAN_DEVICE float key_factor(const Head& head, int64_t i) const { return step(head, i); }
+  BANYAN_DEVICE float query_factor() const { return 1; }
   BANYAN_DEVICE float output(const Head& head, int64_t i, int64_t d, float sum) const {
     return sum + a.skip[head.head] * head.v(i)[d];
   }

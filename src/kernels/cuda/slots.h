@@ -2,8 +2,9 @@
 // a state.
 //
 // A row i makes S = D_i S + key_i^T u_i and reads query_i S, where u_i is v_i or, by the delta
-// rule, v_i - k_i D_i S. A kernel has decay_at, key_at and query_at(head, i, c), kCorrects for the
-// delta rule, output(head, i, d, sum), and decays(): how many decays of a row the log has.
+// rule, v_i - k_i D_i S. A key is k_i and a query q_i times a factor. A kernel has decay_at(head,
+// i, c), key_factor(head, i), query_factor(), kCorrects for the delta rule, output(head, i, d,
+// sum), and decays(): how many decays of a row the log has.
 //
 // Where registers hold a state, which they do of nearly every model, all rows go one by one: a
 // prompt's too. A block has 32 of the columns, or one after the other where drafts are logged, and
@@ -127,10 +128,13 @@ struct StrandSums {
   }
   BANYAN_DEVICE float sum() const { return (at[0] + at[1]) + (at[2] + at[3]); }
 };
-// That of one strand: Block::sum_quads adds four up in this order.
+// That of one strand, likewise in four: Block::sum_quads adds those of four strands up.
 struct StrandSum {
-  float at = 0;
-  BANYAN_DEVICE void add(int64_t, float x, float y) { at = fused(x, y, at); }
+  float at[4] = {};
+  BANYAN_DEVICE void add(StrandChannel c, float x, float y) {
+    at[c.i % 4] = fused(x, y, at[c.i % 4]);
+  }
+  BANYAN_DEVICE float sum() const { return (at[0] + at[1]) + (at[2] + at[3]); }
 };
 
 // Whether registers hold a head's columns: of heads of nearly every model, and of Mamba 2 with a
@@ -167,6 +171,11 @@ struct HeadLog {
   int64_t head;
 };
 
+template <class Kernel, class Head>
+BANYAN_DEVICE float key_at(const Kernel& kernel, const Head& head, int64_t i, int64_t c) {
+  return kernel.key_factor(head, i) * head.k(i)[c];
+}
+
 // What a row does to a state, where the arguments of the kernel have it.
 template <class Kernel, class Head>
 struct GivenRow {
@@ -176,31 +185,37 @@ struct GivenRow {
 
   BANYAN_DEVICE float decay(int64_t c) const { return kernel.decay_at(head, i, c); }
   BANYAN_DEVICE float k(int64_t c) const { return head.k(i)[c]; }
-  BANYAN_DEVICE float key(int64_t c) const { return kernel.key_at(head, i, c); }
-  BANYAN_DEVICE float query(int64_t c) const { return kernel.query_at(head, i, c); }
+  BANYAN_DEVICE float key(int64_t c) const { return key_at(kernel, head, i, c); }
+  BANYAN_DEVICE float query(int64_t c) const { return kernel.query_factor() * head.q(i)[c]; }
 };
 
-// The same in shared memory, strand by strand, and values of the block's columns.
+// What a thread has loaded of a row before it is needed: of a channel, and of a value.
+struct RowInputs {
+  float decay = 0, k = 0, q = 0, key_factor = 0, value = 0;
+};
+
+// A row in shared memory, strand by strand, and values of the block's columns.
 struct alignas(16) StagedRow {
   static constexpr int kLength = kRegisterDim / kStrands + 4;  // strands do not share banks
   using Channels = float[kStrands][kLength];
   Channels decays, ks, keys, queries;
   float values[kOwnColumns];
 
-  template <class Row>
-  BANYAN_DEVICE void stage(const Row& row, int c) {
+  // Channel c, and value c if the block has that column.
+  BANYAN_DEVICE void stage(const RowInputs& row, float query_factor, int c) {
     int strand = c % kStrands, i = c / kStrands;
-    decays[strand][i] = row.decay(c);
-    ks[strand][i] = row.k(c);
-    keys[strand][i] = row.key(c);
-    queries[strand][i] = row.query(c);
+    decays[strand][i] = row.decay;
+    ks[strand][i] = row.k;
+    keys[strand][i] = row.key_factor * row.k;
+    queries[strand][i] = query_factor * row.q;
+    if (c < kOwnColumns) values[c] = row.value;
   }
   BANYAN_DEVICE float decay(StrandChannel c) const { return decays[c.strand][c.i]; }
   BANYAN_DEVICE float k(StrandChannel c) const { return ks[c.strand][c.i]; }
   BANYAN_DEVICE float key(StrandChannel c) const { return keys[c.strand][c.i]; }
   BANYAN_DEVICE float query(StrandChannel c) const { return queries[c.strand][c.i]; }
 };
-inline constexpr int64_t kStagedRows = 16;
+inline constexpr int kStagedRows = 4;
 
 // By the delta rule: decays a column and returns what the row's key reads of it.
 template <class Sum, class Column, class Row>
@@ -292,7 +307,7 @@ class ColumnRun {
   const HeadLog<Kernel, Head>& log_;
   const Head& head_;
   int64_t s_;
-  const SpanArgs& span_;
+  SpanArgs span_;
 };
 
 // A block's columns over all rows of a span, with the state in registers.
@@ -308,10 +323,11 @@ class RegisterRun {
         span_(kernel.a.spans.spans[s]),
         first_column_(piece * kOwnColumns),
         staged_(block.template shared<StagedRow>()) {
-    static_assert(Block::kThreads == kBlockThreads);
+    static_assert(Block::kThreads == kRegisterDim && kOwnColumns <= kRegisterDim);
   }
 
   BANYAN_DEVICE void run() {
+    load_ahead(0);
     block_.each([&](int thread) {
       if (span_.first_position > 0) {
         strands_[thread].load(thread % kStrands, state(thread), kernel_.a.value_dim);
@@ -321,7 +337,8 @@ class RegisterRun {
     });
     for (int64_t first = 0; first < span_.row_count; first += kStagedRows) {
       int64_t count = least(kStagedRows, span_.row_count - first);
-      stage(first, count);
+      stage(count);
+      load_ahead(first + kStagedRows);
       for (int64_t r = 0; r < count; ++r) run_row(first + r, staged_[r]);
     }
     if (run_.known() == span_.row_count && !run_.holds()) store_state();
@@ -336,11 +353,29 @@ class RegisterRun {
     return {strands_[thread], thread % kStrands, kernel_.a.value_dim};
   }
 
-  BANYAN_DEVICE void stage(int64_t first, int64_t count) {
-    for_each(block_, count * kRegisterDim, [&](int64_t item) {
-      int64_t r = item / kRegisterDim, c = item % kRegisterDim;
-      staged_[r].stage(GivenRow<Kernel, Head>{kernel_, head_, first + r}, static_cast<int>(c));
-      if (c < kOwnColumns) staged_[r].values[c] = head_.v(first + r)[first_column_ + c];
+  // Begins to load rows from `first` on; the rows before them are computed meanwhile.
+  BANYAN_DEVICE void load_ahead(int64_t first) {
+    block_.alone([&](int thread) {
+      BANYAN_UNROLL
+      for (int r = 0; r < kStagedRows; ++r) {
+        int64_t i = first + r;
+        if (i >= span_.row_count) return;
+        RowInputs& row = ahead_[thread].rows[r];
+        row.decay = kernel_.decay_at(head_, i, thread);
+        row.k = head_.k(i)[thread];
+        row.q = head_.q(i)[thread];
+        row.key_factor = kernel_.key_factor(head_, i);
+        if (thread < kOwnColumns) row.value = head_.v(i)[first_column_ + thread];
+      }
+    });
+  }
+  // The rows that were loaded.
+  BANYAN_DEVICE void stage(int64_t count) {
+    block_.each([&](int thread) {
+      BANYAN_UNROLL
+      for (int r = 0; r < kStagedRows; ++r) {
+        if (r < count) staged_[r].stage(ahead_[thread].rows[r], kernel_.query_factor(), thread);
+      }
     });
   }
 
@@ -350,7 +385,7 @@ class RegisterRun {
     if (i == run_.known() && !run_.holds()) store_state();
     auto read = block_.sum_quads([&](int thread) {
       auto strand = strand_of(thread);
-      return kCorrects ? decay_and_read<StrandSum>(strand, row).at : 0.0f;
+      return kCorrects ? decay_and_read<StrandSum>(strand, row).sum() : 0.0f;
     });
     auto update = [&](int thread) {
       float v = row.values[thread / kStrands];
@@ -358,7 +393,7 @@ class RegisterRun {
     };
     auto sum = block_.sum_quads([&](int thread) {
       auto strand = strand_of(thread);
-      return update_and_read<kCorrects, StrandSum>(strand, row, update(thread)).at;
+      return update_and_read<kCorrects, StrandSum>(strand, row, update(thread)).sum();
     });
     block_.alone([&](int thread) {
       auto strand = strand_of(thread);
@@ -375,9 +410,14 @@ class RegisterRun {
   const Kernel& kernel_;
   const Head& head_;
   ColumnRun<Kernel, Head> run_;
-  const SpanArgs& span_;
+  SpanArgs span_;
   int64_t first_column_;
+  struct RowsAhead {
+    RowInputs rows[kStagedRows];
+  };
+
   StagedRow* staged_;
+  typename Block::template PerThread<RowsAhead> ahead_;
   typename Block::template PerThread<Strand> strands_;
 };
 
@@ -443,7 +483,7 @@ BANYAN_DEVICE void run_head(Block& block, const Kernel& kernel, int64_t s, const
     for (int64_t j = 0; j < rows.count; ++j) {
       Update to = log.update(rows.held + j);
       if (c < kernel.decays()) to.decay[c] = kernel.decay_at(head, known + j, c);
-      to.key[c] = kernel.key_at(head, known + j, c);
+      to.key[c] = key_at(kernel, head, known + j, c);
     }
   });
 }
