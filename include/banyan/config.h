@@ -70,6 +70,11 @@ struct StepTimes {
 struct EngineConfig {
   std::string model_path;  // a folder in Hugging Face format
   std::string gguf_path;   // a GGUF file whose weights replace the folder's; empty: none
+  // Jinja text, or a file with it, that replaces the model's chat template; empty: the model's.
+  std::string chat_template;
+  // Where sampling parameters come from that a request leaves out: model (generation_config.json)
+  // or openai (temperature 1 and no filters).
+  std::string sampling_defaults = "model";
 
   std::string dtype = "auto";  // auto (as stored), bf16, f16, f32; also bfloat16, half and the like
   // auto (the fastest on this machine for the model), portable, avx2, avx512, avx512_vnni,
@@ -99,7 +104,7 @@ struct EngineConfig {
   int64_t moba_block_tokens = 0;
   int64_t moba_top_k = 0;
 
-  // The format of cached keys and values, or latents: auto (the weights' type), bf16, f32, or
+  // The format of cached keys and values, or latents: auto (the weights' type), bf16, f16, f32, or
   // fp8_e4m3 (or fp8) and int8, which are quantised row by row and take half the bytes of bf16.
   // Recurrent states stay f32. Refused for models without a KV cache.
   std::string kv_cache_dtype = "auto";

@@ -109,8 +109,13 @@ Status Llm::Impl::load_text() {
   if (TRY(comes_with_tokenizer(folder))) {
     tokenizer = TRY(Tokenizer::load(folder));
     eos_ids_ = tokenizer->special().eos_ids;
+    bool replaced = !config.chat_template.empty();
+    if (replaced) tokenizer->set_chat_template(TRY(read_chat_template(config.chat_template)));
     if (const auto& source = tokenizer->chat_template()) {
-      chat_template = ChatTemplate::parse(*source);
+      chat_template.emplace(ChatTemplate::parse(*source));
+      if (replaced && !*chat_template) {
+        return invalid_argument("chat template: {}", chat_template->error().message);
+      }
     }
   } else {
     eos_ids_ = TRY(read_tokenizer_config(folder)).special.eos_ids;
@@ -119,7 +124,7 @@ Status Llm::Impl::load_text() {
       TRY(comes_with_tokenizer(config.draft_model_path))) {
     TRY(check_draft_tokenizer(config, *tokenizer));
   }
-  recommended = TRY(read_recommended_sampling(folder));
+  if (config.sampling_defaults == "model") recommended = TRY(read_recommended_sampling(folder));
   return {};
 }
 

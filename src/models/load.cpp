@@ -94,6 +94,17 @@ bool drafts_by(const EngineConfig& config, std::string_view drafter) {
   return std::ranges::find(config.drafters, drafter) != config.drafters.end();
 }
 
+// How weights are quantised while they load. The name of a checkpoint's own method asks for
+// nothing.
+Result<std::string> quantization_at_load(const EngineConfig& config, const QuantConfig& quant) {
+  std::optional<std::string_view> stored = stored_method(config.quantization);
+  if (!stored) return config.quantization;
+  if (quant.name == *stored) return "none";
+  return invalid_argument("quantization is {}, but config.json has {}; leave out --quantization",
+                          quote(config.quantization),
+                          quant.name == "none" ? "no quantization_config" : quote(quant.name));
+}
+
 // Declares the family's weights. `dry` only checks and counts them.
 Result<LoadedModel> build(const Load& load, const Family& family, const QuantConfig& quant,
                           const QuantizationPlan& plan, bool dry) {
@@ -220,8 +231,8 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   Load load{config, context, file, source};
   // A dry run first: report any error before reading what may be hundreds of gigabytes.
   QuantConfig quant = TRY(read_quant_config(quantised_part(file)));
-  QuantizationPlan plan =
-      TRY(QuantizationPlan::create(config.quantization, config.quantization_overrides));
+  QuantizationPlan plan = TRY(QuantizationPlan::create(TRY(quantization_at_load(config, quant)),
+                                                       config.quantization_overrides));
   LoadedModel planned = TRY(build(load, *family, quant, plan, true));
   TRY(plan.check_overrides_matched());
   TRY(check_weight_only(planned.matrices));

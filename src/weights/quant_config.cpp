@@ -92,6 +92,15 @@ constexpr std::array kMethods = {
 
 }  // namespace
 
+std::optional<std::string_view> stored_method(std::string_view name) {
+  constexpr std::string_view kKernel = "_marlin";
+  if (name.ends_with(kKernel)) name.remove_suffix(kKernel.size());
+  for (std::string_view method : {"awq", "gptq", "compressed-tensors", "modelopt"}) {
+    if (name == method) return method;
+  }
+  return std::nullopt;
+}
+
 Result<QuantConfig> read_quant_config(const ConfigFile& config) {
   QuantConfig quant;
   const char* key =

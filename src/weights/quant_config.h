@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "banyan/status.h"
@@ -38,6 +40,10 @@ struct QuantConfig {
   bool zeros_less_one = false;     // GPTQ version 1: zero points are stored minus 1
   bool zero_points = true;         // AWQ: has zero points
 };
+
+// The method of a checkpoint whose name vLLM and SGLang take for --quantization, although the
+// checkpoint says it, too: "awq_marlin" is "awq". Null for other names.
+std::optional<std::string_view> stored_method(std::string_view name);
 
 // kUnsupported names an unknown method, format or variant. Errors of single values are also
 // recorded in `config`. Empty if the key is absent.

@@ -117,6 +117,11 @@ TEST(Arguments, MistakesOfVerbsAreNamed) {
            {{"inspect", "--model", "x", "extra"}, "extra"},
            {{"inspect", "--model", "x", "--dtype", "f8"}, "f8"},
            {{"inspect", "--model", "x", "--kernels", "sse9"}, "sse9"},
+           {{"generate", "x", "-ctk", "q8_0", "-ctv", "f16"}, "kept alike, and the other is q8_0"},
+           {{"generate", "x", "-ctk", "q4_0"}, "q4_0"},
+           {{"generate", "x", "--rope-scaling", "yarn"}, "--rope-scaling: is not supported yet"},
+           {{"generate", "x", "-mg", "1"}, "CUDA_VISIBLE_DEVICES"},
+           {{"generate", "x", "--tokenizer-mode", "slow"}, "slow"},
            {{"inspect", "--model", "x", "--load-format", "gguf"}, "gguf"},
            {{"inspect", "--model", "x", "--mla-prefill", "both"}, "both"},
            {{"inspect", "--model", "x", "--threads", "-1"}, "-1"},
@@ -147,7 +152,7 @@ TEST(Arguments, NearNamesAreOffered) {
            {{"tokenize", "x", "a", "--kernels", "avx2"}, "\"--kernels\" is not an option"},
            {{"generate", test::nano_model(), "hi", "--json-schema", "{\"type\":"}, "JSON: line 1"},
            {{"generate", "x", "hi", "--top-p", "high"}, "\"high\" is not a number"},
-           {{"run", "x", "-ngl", "99"}, "--n-gpu-layers"},
+           {{"run", "x", "-ot", "x=CPU"}, "--override-tensor"},
            {{"--model", "x"}, "comes before the verb"},
        }) {
     expect_usage_error(mistake);
@@ -180,8 +185,35 @@ TEST(Arguments, TheNamesOfOtherProgramsMeanTheSame) {
            {"generate", model, prompt, "-n", "6", "--speculative-config",
             R"({"method": "draft_model", "model": ")" + model + R"("})"},
            {"generate", "-m", model, "-p", prompt, "--n-predict", "6", "--temp", "0", "-t", "1"},
-           {"generate", prompt, "--model", model, "--max-tokens", "6", "-c", "512"}}) {
-    EXPECT_EQ(run_program(words).out, whole) << words[1];
+           {"generate", prompt, "--model", model, "--max-tokens", "6", "-c", "512"},
+           {"generate",
+            model,
+            prompt,
+            "-n",
+            "6",
+            "-ngl",
+            "99",
+            "-fa",
+            "on",
+            "-b",
+            "2048",
+            "-ub",
+            "512",
+            "-tb",
+            "2",
+            "--no-mmap",
+            "-ctk",
+            "bf16",
+            "-ctv",
+            "bf16",
+            "--load-format",
+            "safetensors",
+            "--attention-backend",
+            "flashinfer",
+            "--tokenizer-mode",
+            "auto"}}) {
+    ProgramResult result = run_program(words);
+    EXPECT_EQ(result.out, whole) << words[1] << result.err;
   }
   Words short_answer = {"--temp", "0", "-n", "6"};
   Words ask = {"run", model, prompt}, chat = {"generate", model, prompt, "--chat"};

@@ -224,5 +224,20 @@ INSTANTIATE_TEST_SUITE_P(All, QuantisedModels, testing::ValuesIn(kCases), [](con
   return name;
 });
 
+// What vLLM and SGLang take for --quantization, where the checkpoint says it, too.
+TEST(QuantisedModel, MayBeCalledWhatItIs) {
+  auto inspected = [](const char* folder, const char* quantization) {
+    EngineConfig config =
+        config_of(source_path(std::string("tests/golden/quantised/") + folder), "auto", "auto");
+    config.quantization = quantization;
+    return inspect_model(config);
+  };
+  EXPECT_TRUE(inspected("awq", "awq"));
+  EXPECT_TRUE(inspected("gptq", "gptq_marlin"));
+  EXPECT_TRUE(inspected("w4a16", "compressed-tensors"));
+  EXPECT_EQ(inspected("gptq", "awq").error().message,
+            "quantization is \"awq\", but config.json has \"gptq\"; leave out --quantization");
+}
+
 }  // namespace
 }  // namespace banyan::test::quantised_test

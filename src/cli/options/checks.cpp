@@ -97,6 +97,11 @@ CLI::Validator one_of(std::vector<std::string> names, std::vector<std::string> a
           description};
 }
 
+void need_one_of(const std::string& option, std::string& text, std::vector<std::string> names) {
+  std::string error = one_of(std::move(names))(text);
+  if (!error.empty()) throw CLI::ValidationError(option, error);
+}
+
 std::vector<std::string> float_aliases() {
   std::vector<std::string> names;
   for (const FloatAlias& alias : kFloatAliases) names.emplace_back(alias.name);

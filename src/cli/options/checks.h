@@ -28,6 +28,8 @@ CLI::Validator count_or_rest();
 
 // One of `names`, ignoring case; help, manual pages and completions list them, but not the aliases.
 CLI::Validator one_of(std::vector<std::string> names, std::vector<std::string> aliases = {});
+// The same for the value of a hidden option, whose name CLI11 leaves out of its errors.
+void need_one_of(const std::string& option, std::string& text, std::vector<std::string> names);
 // The names of floating-point types that peers have, as aliases.
 std::vector<std::string> float_aliases();
 

@@ -54,6 +54,10 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
                  engine.chunked_prefill_tokens,
                  "Maximum prompt tokens per step, in addition to one token per decoding request")
       ->type_name("N");
+  app.add_option("--ubatch-size", engine.chunked_prefill_tokens, "")  // wins over --batch-size
+      ->default_str("")
+      ->group("");
+  app.add_option("--max-logprobs", engine.top_logprobs_max, "")->default_str("")->group("");
   app.add_option("--max-queued-requests", engine.queued_max,
                  "Maximum number of queued requests; more are answered with 503")
       ->type_name("N");

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -60,10 +61,63 @@ void add_weight_options(CLI::App& app, EngineConfig& config) {
   app.add_option("--gguf", config.gguf_path,
                  "Load the weights from this GGUF file, config and tokenizer from MODEL")
       ->type_name("FILE");
-  app.add_option("--load-format", config.load_format,
-                 "dummy: seeded random weights; needs only config.json")
-      ->transform(one_of({"auto", "dummy"}))
+  app.add_option_function<std::string>(
+         "--load-format",
+         [&config](const std::string& name) {
+           config.load_format = name == "safetensors" ? "auto" : name;
+         },
+         "dummy: seeded random weights; needs only config.json")
+      ->transform(one_of({"auto", "dummy"}, {"safetensors"}))
+      ->default_str(config.load_format)
       ->type_name("NAME");
+}
+
+void add_text_options(CLI::App& app, EngineConfig& config) {
+  OptionGroup group(app, "Text");
+  app.add_option("--chat-template,--chat-template-file", config.chat_template,
+                 "Jinja file or text that replaces the model's chat template")
+      ->default_str("")
+      ->type_name("FILE");
+  app.add_option("--sampling-defaults", config.sampling_defaults,
+                 "Where parameters come from that a request leaves out; model: its "
+                 "generation_config.json, openai: temperature 1 and no filters")
+      ->transform(one_of({"model", "openai"}))
+      ->type_name("NAME");
+  app.add_option_function<std::string>(
+         "--generation-config",
+         [&config](std::string name) {
+           need_one_of("--generation-config", name, {"auto", "vllm"});
+           config.sampling_defaults = name == "vllm" ? "openai" : "model";
+         },
+         "")
+      ->default_str("")
+      ->group("");
+}
+
+// llama.cpp's types of keys and of values.
+void add_cache_type_options(CLI::App& app, EngineConfig& config) {
+  auto given = std::make_shared<std::string>();
+  for (const char* name : {"--cache-type-k", "--cache-type-v"}) {
+    app.add_option_function<std::string>(
+           name,
+           [&config, name, given](std::string type) {
+             need_one_of(name, type, {"f32", "f16", "bf16", "q8_0"});
+             if (!given->empty() && *given != type) {
+               throw CLI::ValidationError(
+                   name, fmt::format("{}: keys and values are kept alike, and the other is {}",
+                                     type, *given));
+             }
+             if (given->empty()) {
+               config.kv_cache_dtype = type == "q8_0" ? "int8" : type;
+               spdlog::info("{} {}: keys and values are kept as {}", name, type,
+                            config.kv_cache_dtype);
+             }
+             *given = type;
+           },
+           "")
+        ->default_str("")
+        ->group("");
+  }
 }
 
 // A GPU has one kernel table, which --device selects.
@@ -71,7 +125,7 @@ void add_device_option(CLI::App& app, EngineConfig& config, const CLI::Option& k
   app.add_option_function<std::string>(
          "--device",
          [&config, &kernels](const std::string& device) {
-           if (device == "cpu") return;
+           if (device == "cpu" || device == "none") return;
            if (kernels.count() > 0) {
              throw CLI::ValidationError("--device",
                                         "cuda has kernels of its own: leave --kernels out");
@@ -80,7 +134,7 @@ void add_device_option(CLI::App& app, EngineConfig& config, const CLI::Option& k
          },
          "Where the model runs; cuda: an NVIDIA GPU of the Hopper line, in a build with "
          "BANYAN_CUDA")
-      ->transform(one_of({"cpu", "cuda"}))
+      ->transform(one_of({"cpu", "cuda"}, {"none", "cuda0", "cuda:0"}))
       ->type_name("NAME");
 }
 
@@ -195,6 +249,8 @@ void add_model_options(CLI::App& app, EngineConfig& config, const ModelUse& use)
         ->type_name("MODEL");
   }
   add_weight_options(app, config);
+  add_text_options(app, config);
+  add_cache_type_options(app, config);
   app.add_option("--context-length,-c,--ctx-size,--max-model-len", config.context_length_tokens,
                  "Maximum length of prompt and output together, in tokens; 0: the model's")
       ->check(between(int64_t{0}, int64_t{1} << 31))

@@ -1,6 +1,8 @@
 #include "cli/options/peer_options.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
@@ -8,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "cli/options/checks.h"
 
 namespace banyan::cli {
 namespace {
@@ -32,7 +36,35 @@ constexpr std::array kAlways = std::to_array<Explained>({
      "constrained JSON is compact unless --json-flexible-whitespace"},
     {"--enable-auto-tool-choice", "tools may be called unless tool_choice is none"},
     {"--disable-log-stats", "there is nothing to switch off"},
+    {"--disable-log-requests", "requests are logged only with --log-requests"},
+    {"--no-context-shift", "a context is never shifted"},
+    {"--no-mmap", "weights are always read into memory"},
+    {"--swa-full", "windows are cached as far as they can be used again"},
+    {"--enable-torch-compile", "kernels are compiled ahead of time"},
 });
+
+// Options with a value that tunes or chooses what Banyan does in its own way. No result depends on
+// them.
+constexpr std::array kOwnWay = std::to_array<Explained>({
+    {"--flash-attn", "attention never stores its scores"},
+    {"--attention-backend,--prefill-attention-backend,--decode-attention-backend",
+     "Banyan has its own kernels"},
+    {"--sampling-backend,--moe-runner-backend,--fp8-gemm-backend", "Banyan has its own kernels"},
+    {"--compilation-config", "kernels are compiled ahead of time"},
+    {"--cuda-graph-max-bs,--cuda-graph-bs,--max-seq-len-to-capture,--torch-compile-max-bs",
+     "steps that repeat become CUDA graphs, whatever their size"},
+    {"--swap-space",
+     "a request that makes way finds its prefix in the cache, or computes it again"},
+    {"--uvicorn-log-level,--log-level-http", "--log-level is of all messages"},
+    {"--threads-batch", "--threads is for prompts, too"},
+    {"--threads-http", "the server needs no threads of its own"},
+    {"--cache-reuse", "prefixes are reused to the token; what follows a change is computed"},
+    {"--split-mode", "one card is used"},
+    {"--batch-size,--ubatch-size", "the engine cuts prompts itself"},
+});
+// What these choose is always found out.
+constexpr std::array kOnlyAuto = std::to_array<const char*>(
+    {"--tokenizer-mode", "--config-format", "--chat-template-content-format"});
 
 // One machine, one copy of the model: only 1 is supported.
 constexpr std::array kOnlyOne = std::to_array<const char*>({
@@ -47,8 +79,7 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--tokenizer-path,--tokenizer",
     "--download-dir",
     "--json-model-override-args,--hf-overrides",
-    "--n-gpu-layers,--gpu-layers",
-    "--cpu-offload-gb",
+    "--cpu-offload-gb,--cpu-moe,--n-cpu-moe,--override-tensor,--tensor-split,--no-kv-offload",
     "--max-prefill-tokens",
     "--prefill-max-requests",
     "--schedule-conservativeness",
@@ -63,41 +94,59 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--spec-draft-p-min,--draft-p-min,--draft-p-split,--lookup-cache-static,--lookup-cache-dynamic",
     "--disaggregation-mode,--disaggregation-transfer-backend,--disaggregation-bootstrap-port",
     "--constrained-json-whitespace-pattern,--structured-outputs-config",
-    "--reasoning-format,--reasoning-budget-message",
-    "--chat-template,--chat-template-file",
+    "--reasoning-budget-message",
+    "--override-generation-config",
+    "--limit-mm-per-prompt,--mm-processor-kwargs,--mmproj,--mmproj-url",
+    "--torchao-config",
+    "--completion-template",
+    "--override-kv,--rope-scaling,--rope-scale,--rope-freq-base,--rope-freq-scale,--yarn-orig-ctx",
+    "--numa,--prio,--cpu-mask",
+    "--spm-infill",
+    "--props",
+    "--timeout",
+    "--log-file,--verbosity",
     "--enable-lora,--lora-paths,--lora-modules,--lora,--max-loras-per-batch,--max-lora-rank",
     "--admin-api-key",
     "--ssl-keyfile-password,--ssl-ciphers,--enable-ssl-refresh",
-    "--is-embedding,--embedding,--embeddings,--reranking,--runner",
-    "--random-seed",
+    "--is-embedding,--embedding,--embeddings,--pooling,--reranking,--rerank,--runner",
     "--stream-interval",
     "--crash-dump-folder",
     "--watchdog-timeout",
 });
 
-// Flags that have a replacement here.
+// Options that have a replacement here.
 constexpr std::array kReplaced = std::to_array<Explained>({
-    {"--cache-type-k,--cache-type-v",
-     "keys and values are kept alike here: --kv-cache-dtype int8 or fp8_e4m3 halves their memory"},
+    {"--main-gpu,--base-gpu-id", "the environment's CUDA_VISIBLE_DEVICES=N chooses the card"},
 });
 
 constexpr std::array kShortNames = std::to_array<std::pair<std::string_view, const char*>>({
-    {"-np", "--parallel"},
-    {"-tp", "--tp-size"},
-    {"-pp", "--pp-size"},
-    {"-dp", "--dp-size"},
-    {"-cb", "--cont-batching"},
-    {"-hf", "--model"},
-    {"-hfr", "--model"},
-    {"-hff", "--hf-file"},
-    {"-ngl", "--n-gpu-layers"},
-    {"-ctk", "--cache-type-k"},
-    {"-ctv", "--cache-type-v"},
-    {"-md", "--model-draft"},
+    {"-np", "--parallel"},        {"-tp", "--tp-size"},       {"-pp", "--pp-size"},
+    {"-dp", "--dp-size"},         {"-cb", "--cont-batching"}, {"-hf", "--model"},
+    {"-hfr", "--model"},          {"-hff", "--hf-file"},      {"-ngl", "--n-gpu-layers"},
+    {"-ctk", "--cache-type-k"},   {"-ctv", "--cache-type-v"}, {"-md", "--model-draft"},
+    {"-fa", "--flash-attn"},      {"-b", "--batch-size"},     {"-ub", "--ubatch-size"},
+    {"-tb", "--threads-batch"},   {"-sm", "--split-mode"},    {"-mg", "--main-gpu"},
+    {"-ot", "--override-tensor"}, {"-cmoe", "--cpu-moe"},     {"-ncmoe", "--n-cpu-moe"},
+    {"-nkvo", "--no-kv-offload"}, {"-dev", "--device"},
 });
 
 [[noreturn]] void refuse(const std::string& names, const std::string& why) {
   throw CLI::ValidationError(names.substr(0, names.find(',')), why);
+}
+
+// Whether the verb has the option itself.
+bool has(const CLI::App& app, const std::string& name) {
+  return app.get_option_no_throw(name) != nullptr;
+}
+
+// Pages stay in memory once they are used. Where a limit holds, reserving memory would fail later.
+void lock_memory() {
+  rlimit limit = {};
+  bool unlimited = ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
+  if (unlimited && ::mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0) return;
+  spdlog::warn(
+      "--mlock has no effect: memory is not locked, since RLIMIT_MEMLOCK (`ulimit -l`) "
+      "is not unlimited");
 }
 
 }  // namespace
@@ -146,16 +195,53 @@ void add_peer_options(CLI::App& app) {
   for (const Explained& option : kReplaced) {
     app.add_option_function<std::string>(
            option.names, [option](const std::string&) { refuse(option.names, option.why); }, "")
-        ->expected(0, 1)
         ->default_str("")
         ->group("");
   }
-  for (const char* names : kRefused) {
+  for (const Explained& option : kOwnWay) {
+    for (const std::string& name : CLI::detail::split(option.names, ',')) {
+      if (has(app, name)) continue;
+      app.add_option_function<std::string>(
+             name,
+             [name, option](const std::string&) {
+               spdlog::info("{} has no effect: {}", name, option.why);
+             },
+             "")
+          ->expected(0, 1)
+          ->default_str("")
+          ->group("");
+    }
+  }
+  for (const char* name : kOnlyAuto) {
     app.add_option_function<std::string>(
-           names, [names](const std::string&) { refuse(names, "is not supported yet"); }, "")
-        ->expected(0, 1)
+           name, [name](std::string value) { need_one_of(name, value, {"auto", "hf"}); }, "")
         ->default_str("")
         ->group("");
+  }
+  app.add_option_function<std::string>(
+         "--n-gpu-layers,--gpu-layers",
+         [](const std::string& count) {
+           if (count == "0") return;
+           spdlog::warn(
+               "--n-gpu-layers has no effect: all layers run on one device, the CPU unless "
+               "--device is cuda");
+         },
+         "")
+      ->default_str("")
+      ->group("");
+  app.add_flag_callback("--mlock", lock_memory, "")->group("");
+  app.add_flag_callback(
+         "--log-disable", [] { spdlog::set_level(spdlog::level::off); }, "")
+      ->group("");
+  for (const char* names : kRefused) {
+    for (const std::string& name : CLI::detail::split(names, ',')) {
+      if (has(app, name)) continue;
+      app.add_option_function<std::string>(
+             name, [name](const std::string&) { refuse(name, "is not supported yet"); }, "")
+          ->expected(0, 1)
+          ->default_str("")
+          ->group("");
+    }
   }
 }
 

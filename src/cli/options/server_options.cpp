@@ -158,6 +158,15 @@ void add_network_options(CLI::App& app, ServerOptions& o) {
                  "Format of the model's tool calls, by SGLang's and vLLM's names; auto: detected "
                  "from the chat template; none")
       ->type_name("NAME");
+  app.add_option_function<std::string>(  // of llama.cpp
+         "--reasoning-format",
+         [&server](std::string name) {
+           need_one_of("--reasoning-format", name, {"auto", "deepseek", "none"});
+           if (name == "none") server.reasoning_parser = "none";
+         },
+         "")
+      ->default_str("")
+      ->group("");
   app.add_option("--reasoning-parser", server.reasoning_parser,
                  "Format of the model's reasoning, by the same rules")
       ->type_name("NAME");
@@ -233,7 +242,8 @@ void add_default_options(CLI::App& app, RequestDefaults& defaults) {
   number("--presence-penalty", defaults.presence_penalty, "Lower tokens that appeared", -2.0, 2.0);
   number("--frequency-penalty", defaults.frequency_penalty,
          "Lower tokens by each time they appeared", -2.0, 2.0);
-  app.add_option("--seed,-s", defaults.seed, "Seed of requests that set none [random]")
+  app.add_option("--seed,-s,--random-seed", defaults.seed,
+                 "Seed of requests that set none [random]")
       ->check(check_seed)
       ->type_name("S");
   app.add_option("--max-tokens,-n,--n-predict,--predict", defaults.max_new_tokens,

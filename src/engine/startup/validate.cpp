@@ -10,6 +10,7 @@
 #include "banyan/request.h"
 #include "base/error.h"
 #include "tensor/float_names.h"
+#include "weights/quant_config.h"
 
 namespace banyan {
 namespace {
@@ -95,9 +96,13 @@ Status EngineConfig::validate() const {
   TRY(dtype_or_one_of("dtype", dtype));
   TRY(one_of("load_format", load_format, std::array<std::string_view, 2>{"auto", "dummy"}));
   std::string_view format = std::string_view(quantization).substr(0, quantization.find(':'));
-  TRY(one_of(
-      "quantization", format,
-      std::array<std::string_view, 6>{"none", "weight-only", "int8", "int4", "fp8", "mxfp4"}));
+  if (!stored_method(format)) {
+    TRY(one_of(
+        "quantization", format,
+        std::array<std::string_view, 6>{"none", "weight-only", "int8", "int4", "fp8", "mxfp4"}));
+  }
+  TRY(one_of("sampling_defaults", sampling_defaults,
+             std::array<std::string_view, 2>{"model", "openai"}));
   TRY(one_of("mla_prefill", mla_prefill, std::array<std::string_view, 2>{"absorbed", "expanded"}));
   TRY(in_range<int64_t>("moba_block_tokens", moba_block_tokens, 0, 1 << 20));
   TRY(in_range<int64_t>("moba_top_k", moba_top_k, 0, 1 << 12));

@@ -60,6 +60,7 @@ class Tokenizer {
   const SpecialTokens& special() const { return config_.special; }
   // The source of the Jinja chat template.
   const std::optional<std::string>& chat_template() const { return config_.chat_template; }
+  void set_chat_template(std::string jinja) { config_.chat_template = std::move(jinja); }
 
  private:
   friend class StreamDecoder;

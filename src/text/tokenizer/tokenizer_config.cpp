@@ -124,14 +124,12 @@ Status read_template(const JsonFields& fields, TokenizerConfig& config) {
   return {};
 }
 
-Status read_template_file(const std::string& path, TokenizerConfig& config) {
-  if (!file_exists(path)) return {};
+Result<std::string> read_template_file(const std::string& path) {
   std::string text = TRY(read_file(path, kTemplateBytesMax));
   if (auto at = unicode::first_invalid(text)) {
     return corrupt("{}: not UTF-8 at byte {}", path, *at);
   }
-  config.chat_template = std::move(text);
-  return {};
+  return text;
 }
 
 }  // namespace
@@ -156,13 +154,24 @@ Result<TokenizerConfig> read_tokenizer_config(const std::string& model_dir) {
 
   const Json chat = TRY(read_object(model_dir, "chat_template.json"));
   TRY(read_template(TRY(fields_of(chat, "chat_template.json")), config));
-  TRY(read_template_file(model_dir + "/chat_template.jinja", config));
+  std::string jinja = model_dir + "/chat_template.jinja";
+  if (file_exists(jinja)) config.chat_template = TRY(read_template_file(jinja));
 
   for (const char* name : {"generation_config.json", "config.json"}) {
     const Json ids = TRY(read_object(model_dir, name));
     TRY(read_token_ids(TRY(fields_of(ids, name)), config));
   }
   return config;
+}
+
+Result<std::string> read_chat_template(const std::string& text_or_path) {
+  bool is_text =
+      text_or_path.find("{{") != std::string::npos || text_or_path.find("{%") != std::string::npos;
+  if (is_text) return text_or_path;
+  if (!file_exists(text_or_path)) {
+    return not_found("chat template {}: no such file, nor is it Jinja text", quote(text_or_path));
+  }
+  return read_template_file(text_or_path);
 }
 
 }  // namespace banyan

@@ -39,4 +39,7 @@ struct TokenizerConfig {
 
 Result<TokenizerConfig> read_tokenizer_config(const std::string& model_dir);
 
+// The chat template that an option names: Jinja text, or a file with it.
+Result<std::string> read_chat_template(const std::string& text_or_path);
+
 }  // namespace banyan

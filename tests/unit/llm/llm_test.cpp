@@ -230,6 +230,29 @@ TEST_F(Pieces, HasNoChatTemplateAndSaysSo) {
   EXPECT_NE(text.error().message.find("no chat template"), std::string::npos);
 }
 
+TEST_F(Pieces, TakesAChatTemplateAsTextOrFile) {
+  EngineConfig config{.model_path = folder_.path(), .load_format = "dummy"};
+  auto rendered = [&] {
+    auto llm = Llm::load(config);
+    EXPECT_TRUE(llm) << llm.error().message;
+    return llm ? (*llm)->apply_chat_template({{"user", "Hi"}}).value() : "";
+  };
+  config.chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+  EXPECT_EQ(rendered(), "<user>Hi");
+  folder_.write("mine.jinja", "{{ messages[0].content }}!");
+  config.chat_template = folder_.path() + "/mine.jinja";
+  EXPECT_EQ(rendered(), "Hi!");
+
+  auto error = [&](const std::string& chat_template) {
+    config.chat_template = chat_template;
+    auto llm = Llm::load(config);
+    EXPECT_FALSE(llm) << chat_template;
+    return llm ? "" : llm.error().message;
+  };
+  EXPECT_EQ(error("chatml"), "chat template \"chatml\": no such file, nor is it Jinja text");
+  EXPECT_TRUE(error("{% for %}").starts_with("chat template: ")) << error("{% for %}");
+}
+
 TEST(LlmWithoutTokenizer, RunsOnTokenIdsAlone) {
   TemporaryFolder folder;
   folder.write("config.json", kTinyConfig);
@@ -292,6 +315,11 @@ TEST(GenerationConfig, IsReadAndChecked) {
   ASSERT_NE(llm, nullptr);
   EXPECT_FLOAT_EQ(llm->recommended_sampling().temperature, 0.6f);
   EXPECT_EQ(llm->recommended_sampling().top_k, 20);
+  auto neutral = Llm::load(
+      {.model_path = folder.path(), .sampling_defaults = "openai", .load_format = "dummy"});
+  ASSERT_TRUE(neutral) << neutral.error().message;
+  EXPECT_FLOAT_EQ((*neutral)->recommended_sampling().temperature, 1);
+  EXPECT_EQ((*neutral)->recommended_sampling().top_k, 0);
 
   folder.write("generation_config.json", R"({"top_p": 7})");
   auto bad = Llm::load({.model_path = folder.path(), .load_format = "dummy"});
