@@ -43,10 +43,11 @@ constexpr std::array kAlways = std::to_array<Explained>({
     {"--enable-torch-compile", "kernels are compiled ahead of time"},
 });
 
+constexpr std::string_view kFlashAttention = "--flash-attn";  // whose value may be missing
 // Options with a value that tunes or chooses what Banyan does in its own way. No result depends on
 // them.
 constexpr std::array kOwnWay = std::to_array<Explained>({
-    {"--flash-attn", "attention never stores its scores"},
+    {kFlashAttention.data(), "attention never stores its scores"},
     {"--attention-backend,--prefill-attention-backend,--decode-attention-backend",
      "Banyan has its own kernels"},
     {"--sampling-backend,--moe-runner-backend,--fp8-gemm-backend", "Banyan has its own kernels"},
@@ -130,8 +131,8 @@ constexpr std::array kShortNames = std::to_array<std::pair<std::string_view, con
     {"-nkvo", "--no-kv-offload"}, {"-dev", "--device"},
 });
 
-[[noreturn]] void refuse(const std::string& names, const std::string& why) {
-  throw CLI::ValidationError(names.substr(0, names.find(',')), why);
+[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+  throw CLI::ValidationError(name, why);
 }
 
 // Whether the verb has the option itself.
@@ -149,13 +150,29 @@ void lock_memory() {
       "is not unlimited");
 }
 
-}  // namespace
+// Hidden options of these names, unless the verb has them itself. Calls read(name, value); the
+// value may be missing where `values_min` is 0.
+template <class Read>
+void add_hidden(CLI::App& app, const std::string& names, int values_min, const Read& read) {
+  for (const std::string& name : CLI::detail::split(names, ',')) {
+    if (has(app, name)) continue;
+    app.add_option_function<std::string>(
+           name, [name, read](const std::string& value) { read(name, value); }, "")
+        ->expected(values_min, 1)
+        ->default_str("")
+        ->group("");
+  }
+}
 
-void add_peer_options(CLI::App& app) {
+void add_flags(CLI::App& app) {
   app.add_flag_callback(
          "--enforce-eager,--disable-cuda-graph",
          // Which queues of a card read when they open.
          [] { ::setenv("BANYAN_CUDA_GRAPHS", "0", /*overwrite=*/1); }, "")
+      ->group("");
+  app.add_flag_callback("--mlock", lock_memory, "")->group("");
+  app.add_flag_callback(
+         "--log-disable", [] { spdlog::set_level(spdlog::level::off); }, "")
       ->group("");
   for (const Explained& option : kAlways) {
     app.add_flag_callback(
@@ -163,6 +180,10 @@ void add_peer_options(CLI::App& app) {
            [option] { spdlog::info("{} has no effect: {}", option.names, option.why); }, "")
         ->group("");
   }
+}
+
+// Options with values that no result depends on.
+void add_noted(CLI::App& app) {
   app.add_option_function<std::vector<std::string>>(
          "--precompile-token-paddings,--precompile-bs-paddings",
          [](const std::vector<std::string>&) {
@@ -171,78 +192,58 @@ void add_peer_options(CLI::App& app) {
          "")
       ->default_str("")
       ->group("");
-  for (const char* names : kOnlyOne) {
-    app.add_option_function<std::string>(
-           names,
-           [names](const std::string& value) {
-             if (value != "1")
-               refuse(names,
-                      value +
-                          " needs several ranks, which are not supported yet; only 1 is supported");
-           },
-           "")
-        ->group("");
-  }
-  app.add_option_function<std::string>(
-         "--grammar-backend,--guided-decoding-backend",
-         [](const std::string& name) {
-           if (name == "none") refuse("--grammar-backend", "none: grammars cannot be switched off");
-           spdlog::info("--grammar-backend {} has no effect: Banyan has its own grammar backend",
-                        name);
-         },
-         "")
-      ->group("");
-  for (const Explained& option : kReplaced) {
-    app.add_option_function<std::string>(
-           option.names, [option](const std::string&) { refuse(option.names, option.why); }, "")
-        ->default_str("")
-        ->group("");
-  }
   for (const Explained& option : kOwnWay) {
-    for (const std::string& name : CLI::detail::split(option.names, ',')) {
-      if (has(app, name)) continue;
-      app.add_option_function<std::string>(
-             name,
-             [name, option](const std::string&) {
-               spdlog::info("{} has no effect: {}", name, option.why);
-             },
-             "")
-          ->expected(0, 1)
-          ->default_str("")
-          ->group("");
-    }
+    add_hidden(app, option.names, option.names == kFlashAttention ? 0 : 1,
+               [option](const std::string& name, const std::string&) {
+                 spdlog::info("{} has no effect: {}", name, option.why);
+               });
   }
+  add_hidden(app, "--n-gpu-layers,--gpu-layers", 1,
+             [](const std::string& name, const std::string& count) {
+               if (count == "0") return;
+               spdlog::warn(
+                   "{} has no effect: all layers run on one device, the CPU unless --device is "
+                   "cuda",
+                   name);
+             });
+}
+
+// Options of which some values are refused, or all.
+void add_refused(CLI::App& app) {
+  add_hidden(app, "--grammar-backend,--guided-decoding-backend", 1,
+             [](const std::string& name, const std::string& value) {
+               if (value == "none") refuse(name, "none: grammars cannot be switched off");
+               spdlog::info("{} {} has no effect: Banyan has its own grammar backend", name, value);
+             });
   for (const char* name : kOnlyAuto) {
-    app.add_option_function<std::string>(
-           name, [name](std::string value) { need_one_of(name, value, {"auto", "hf"}); }, "")
-        ->default_str("")
-        ->group("");
+    add_hidden(app, name, 1, [](const std::string& option, std::string value) {
+      need_one_of(option, value, {"auto", "hf"});
+    });
   }
-  app.add_option_function<std::string>(
-         "--n-gpu-layers,--gpu-layers",
-         [](const std::string& count) {
-           if (count == "0") return;
-           spdlog::warn(
-               "--n-gpu-layers has no effect: all layers run on one device, the CPU unless "
-               "--device is cuda");
-         },
-         "")
-      ->default_str("")
-      ->group("");
-  app.add_flag_callback("--mlock", lock_memory, "")->group("");
-  app.add_flag_callback(
-         "--log-disable", [] { spdlog::set_level(spdlog::level::off); }, "")
-      ->group("");
+  for (const char* names : kOnlyOne) {
+    add_hidden(app, names, 1, [](const std::string& name, const std::string& value) {
+      if (value == "1") return;
+      refuse(name,
+             value + " needs several ranks, which are not supported yet; only 1 is supported");
+    });
+  }
+  for (const Explained& option : kReplaced) {
+    add_hidden(app, option.names, 1,
+               [option](const std::string& name, const std::string&) { refuse(name, option.why); });
+  }
   for (const char* names : kRefused) {
-    for (const std::string& name : CLI::detail::split(names, ',')) {
-      if (has(app, name)) continue;
-      app.add_option_function<std::string>(
-             name, [name](const std::string&) { refuse(name, "is not supported yet"); }, "")
-          ->expected(0, 1)
-          ->default_str("")
-          ->group("");
-    }
+    add_hidden(app, names, 0, [](const std::string& name, const std::string&) {
+      refuse(name, "is not supported yet");
+    });
   }
+}
+
+}  // namespace
+
+void add_peer_options(CLI::App& app) {
+  add_flags(app);
+  add_noted(app);
+  add_refused(app);
 }
 
 std::string respell_peer_option(const std::string& word) {
