@@ -118,6 +118,9 @@ Status Llm::Impl::load_text() {
       }
     }
   } else {
+    if (!config.chat_template.empty()) {
+      return invalid_argument("a chat template needs a tokenizer; {} has none", folder);
+    }
     eos_ids_ = TRY(read_tokenizer_config(folder)).special.eos_ids;
   }
   if (tokenizer != nullptr && !config.draft_model_path.empty() &&

@@ -120,6 +120,8 @@ TEST(Arguments, MistakesOfVerbsAreNamed) {
            {{"generate", "x", "-ctk", "q8_0", "-ctv", "f16"}, "kept alike, and the other is q8_0"},
            {{"generate", "x", "-ctk", "q4_0"}, "q4_0"},
            {{"generate", "x", "--rope-scaling", "yarn"}, "--rope-scaling: is not supported yet"},
+           {{"generate", "x", "-ctk", "f16", "--kv-cache-dtype", "f32"}, "--cache-type-k"},
+           {{"generate", "-fa", "x"}, "--flash-attn: \"x\" is not one of on, off"},
            {{"generate", "x", "-mg", "1"}, "CUDA_VISIBLE_DEVICES"},
            {{"generate", "x", "--tokenizer-mode", "slow"}, "slow"},
            {{"inspect", "--model", "x", "--load-format", "gguf"}, "gguf"},

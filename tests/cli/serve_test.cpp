@@ -240,8 +240,6 @@ TEST(Serve, TakesTheNamesOfOtherEngines) {
                   "99",
                   "--swap-space",
                   "4",
-                  "--random-seed",
-                  "7",
                   "--reasoning-format",
                   "none"});
   ASSERT_NE(server.port(), 0) << server.log();

@@ -100,8 +100,12 @@ void add_cache_type_options(CLI::App& app, EngineConfig& config) {
   for (const char* name : {"--cache-type-k", "--cache-type-v"}) {
     app.add_option_function<std::string>(
            name,
-           [&config, name, given](std::string type) {
+           [&app, &config, name, given](std::string type) {
              need_one_of(name, type, {"f32", "f16", "bf16", "q8_0"});
+             const CLI::Option* own = app.get_option_no_throw("--kv-cache-dtype");
+             if (own != nullptr && own->count() > 0) {
+               throw CLI::ValidationError(name, "leave it out where --kv-cache-dtype is given");
+             }
              if (!given->empty() && *given != type) {
                throw CLI::ValidationError(
                    name, fmt::format("{}: keys and values are kept alike, and the other is {}",

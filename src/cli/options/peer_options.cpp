@@ -6,7 +6,9 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,7 +54,7 @@ constexpr std::array kOwnWay = std::to_array<Explained>({
      "Banyan has its own kernels"},
     {"--sampling-backend,--moe-runner-backend,--fp8-gemm-backend", "Banyan has its own kernels"},
     {"--compilation-config", "kernels are compiled ahead of time"},
-    {"--cuda-graph-max-bs,--cuda-graph-bs,--max-seq-len-to-capture,--torch-compile-max-bs",
+    {"--cuda-graph-max-bs,--max-seq-len-to-capture,--torch-compile-max-bs",
      "steps that repeat become CUDA graphs, whatever their size"},
     {"--swap-space",
      "a request that makes way finds its prefix in the cache, or computes it again"},
@@ -64,8 +66,12 @@ constexpr std::array kOwnWay = std::to_array<Explained>({
     {"--batch-size,--ubatch-size", "the engine cuts prompts itself"},
 });
 // What these choose is always found out.
-constexpr std::array kOnlyAuto = std::to_array<const char*>(
-    {"--tokenizer-mode", "--config-format", "--chat-template-content-format"});
+constexpr std::array kOnlyAuto =
+    std::to_array<const char*>({"--tokenizer-mode", "--config-format"});
+
+// Options with several values, for which the same is true.
+constexpr std::array kLists = std::to_array<const char*>(
+    {"--precompile-token-paddings", "--precompile-bs-paddings", "--cuda-graph-bs"});
 
 // One machine, one copy of the model: only 1 is supported.
 constexpr std::array kOnlyOne = std::to_array<const char*>({
@@ -110,12 +116,13 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--admin-api-key",
     "--ssl-keyfile-password,--ssl-ciphers,--enable-ssl-refresh",
     "--is-embedding,--embedding,--embeddings,--pooling,--reranking,--rerank,--runner",
+    "--random-seed",
     "--stream-interval",
     "--crash-dump-folder",
     "--watchdog-timeout",
 });
 
-// Options that have a replacement here.
+// Options of which only 0 is accepted, and what takes the place of other values.
 constexpr std::array kReplaced = std::to_array<Explained>({
     {"--main-gpu,--base-gpu-id", "the environment's CUDA_VISIBLE_DEVICES=N chooses the card"},
 });
@@ -140,14 +147,19 @@ bool has(const CLI::App& app, const std::string& name) {
   return app.get_option_no_throw(name) != nullptr;
 }
 
+bool chooses_card(const CLI::App& app) {
+  const CLI::Option* device = app.get_option_no_throw("--device");
+  return device != nullptr && device->count() > 0 && device->as<std::string>().starts_with("cuda");
+}
+
 // Pages stay in memory once they are used. Where a limit holds, reserving memory would fail later.
 void lock_memory() {
   rlimit limit = {};
-  bool unlimited = ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
-  if (unlimited && ::mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0) return;
-  spdlog::warn(
-      "--mlock has no effect: memory is not locked, since RLIMIT_MEMLOCK (`ulimit -l`) "
-      "is not unlimited");
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) {
+    return spdlog::warn("--mlock has no effect: `ulimit -l` must be unlimited");
+  }
+  if (::mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0) return;
+  spdlog::warn("--mlock has no effect: {}", std::strerror(errno));
 }
 
 // Hidden options of these names, unless the verb has them itself. Calls read(name, value); the
@@ -184,23 +196,28 @@ void add_flags(CLI::App& app) {
 
 // Options with values that no result depends on.
 void add_noted(CLI::App& app) {
-  app.add_option_function<std::vector<std::string>>(
-         "--precompile-token-paddings,--precompile-bs-paddings",
-         [](const std::vector<std::string>&) {
-           spdlog::info("--precompile-token-paddings has no effect: no shapes are compiled");
-         },
-         "")
-      ->default_str("")
-      ->group("");
+  for (const char* name : kLists) {
+    app.add_option_function<std::vector<std::string>>(
+           name,
+           [name](const std::vector<std::string>&) {
+             spdlog::info("{} has no effect: no shapes are compiled", name);
+           },
+           "")
+        ->default_str("")
+        ->group("");
+  }
   for (const Explained& option : kOwnWay) {
     add_hidden(app, option.names, option.names == kFlashAttention ? 0 : 1,
-               [option](const std::string& name, const std::string&) {
+               [option](const std::string& name, std::string value) {
+                 if (name == kFlashAttention && !value.empty()) {
+                   need_one_of(name, value, {"on", "off", "auto", "1", "0"});
+                 }
                  spdlog::info("{} has no effect: {}", name, option.why);
                });
   }
   add_hidden(app, "--n-gpu-layers,--gpu-layers", 1,
-             [](const std::string& name, const std::string& count) {
-               if (count == "0") return;
+             [&app](const std::string& name, const std::string& count) {
+               if (count == "0" && !chooses_card(app)) return;
                spdlog::warn(
                    "{} has no effect: all layers run on one device, the CPU unless --device is "
                    "cuda",
@@ -215,6 +232,9 @@ void add_refused(CLI::App& app) {
                if (value == "none") refuse(name, "none: grammars cannot be switched off");
                spdlog::info("{} {} has no effect: Banyan has its own grammar backend", name, value);
              });
+  add_hidden(
+      app, "--chat-template-content-format", 1,
+      [](const std::string& name, std::string value) { need_one_of(name, value, {"auto"}); });
   for (const char* name : kOnlyAuto) {
     add_hidden(app, name, 1, [](const std::string& option, std::string value) {
       need_one_of(option, value, {"auto", "hf"});
@@ -228,8 +248,9 @@ void add_refused(CLI::App& app) {
     });
   }
   for (const Explained& option : kReplaced) {
-    add_hidden(app, option.names, 1,
-               [option](const std::string& name, const std::string&) { refuse(name, option.why); });
+    add_hidden(app, option.names, 1, [option](const std::string& name, const std::string& value) {
+      if (value != "0") refuse(name, option.why);
+    });
   }
   for (const char* names : kRefused) {
     add_hidden(app, names, 0, [](const std::string& name, const std::string&) {

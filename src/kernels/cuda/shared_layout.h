@@ -1,6 +1,6 @@
 // Layout of operand tiles in shared memory, as wgmma reads and the tensor memory accelerator writes
-// them: rows of 64 bf16 (128 bytes), in groups of eight rows. The 16-byte chunks of a group are
-// swizzled so that a column of chunks touches every bank.
+// them: rows of 64 values of bf16 or f16 (128 bytes), in groups of eight rows. The 16-byte chunks
+// of a group are swizzled so that a column of chunks touches every bank.
 #pragma once
 
 #include <cstdint>

@@ -80,7 +80,8 @@ BANYAN_HOST_DEVICE inline float at_least(float x, float bound) {
 #endif
 }
 
-// 2^x of x < 127.5 within 2^-18 of it: 0 below -126.5, NaN for NaN. Weights are rounded to 2^-9.
+// 2^x of x < 127.5 within 2^-18 of it: 0 below -126.5, NaN for NaN. Weights are rounded to 2^-9 or
+// 2^-12.
 BANYAN_HOST_DEVICE inline float exp2(float x) {
   // A number this large has no fraction. Its last bits are the exponent field of 2^x.
   constexpr float kToInteger = 0x1.8p23f + 127;

@@ -71,9 +71,9 @@ __device__ inline void copy_bulk_to_blocks(uint32_t to, const void* from, uint32
       : "memory");
 }
 
-// Asks for memory to be brought to L2, but for what shares its first and last 16 bytes with others.
+// Asks for memory to be brought to L2, with up to 15 bytes before and after it.
 __device__ inline void prefetch_bulk(const void* from, int64_t bytes) {
-  auto begin = __cvta_generic_to_global(from), end = (begin + bytes) & ~size_t{15};
+  auto begin = __cvta_generic_to_global(from), end = (begin + bytes + 15) & ~size_t{15};
   begin &= ~size_t{15};
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(begin),
                "r"(static_cast<uint32_t>(end - begin)));

@@ -189,6 +189,7 @@ class TileMultiplier {
         gathers_(gathers(g.a)) {}
 
   __device__ void run() {
+    if constexpr (kScaled) wait_for_earlier_kernels();  // of which one writes the rows' factors
     for_block_tiles(g_, [&](const OutputTile& tile, int begin, int end) {
       float sums[kValues];
       if constexpr (G::kAdds) {

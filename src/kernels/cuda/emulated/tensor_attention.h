@@ -1,5 +1,5 @@
-// Attention over pages of bf16 with the bits of a card (kernels/cuda/tensor_attention.h), on the
-// host.
+// Attention over pages of bf16, f16 or quantised rows with the bits of a card
+// (kernels/cuda/tensor_attention.h), on the host.
 #pragma once
 
 #include "kernels/kernel_table.h"
