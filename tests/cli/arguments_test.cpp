@@ -123,6 +123,7 @@ TEST(Arguments, MistakesOfVerbsAreNamed) {
            {{"generate", "x", "-ctk", "f16", "--kv-cache-dtype", "f32"}, "--cache-type-k"},
            {{"generate", "-fa", "x"}, "--flash-attn: \"x\" is not one of on, off"},
            {{"generate", "x", "-mg", "1"}, "CUDA_VISIBLE_DEVICES"},
+           {{"generate", "x", "-ngl", "9", "-ngl", "9"}, "an option is given more than once"},
            {{"generate", "x", "--tokenizer-mode", "slow"}, "slow"},
            {{"inspect", "--model", "x", "--load-format", "gguf"}, "gguf"},
            {{"inspect", "--model", "x", "--mla-prefill", "both"}, "both"},

@@ -36,9 +36,10 @@ std::string unknown_key(std::string_view key, const CLI::App& app) {
                      near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }
 
-// The name that CLI11 puts before `separator`.
+// The name that CLI11 puts before `separator`; it leaves out those of hidden options.
 std::string name_before(std::string_view text, std::string_view separator) {
-  return std::string(text.substr(0, std::min(text.find(separator), text.size())));
+  std::string name(text.substr(0, std::min(text.find(separator), text.size())));
+  return name.empty() ? "an option" : name;
 }
 
 std::string mismatch(std::string_view text) {
