@@ -32,9 +32,7 @@ namespace {
 Result<DType> stored_dtype(const ConfigFile& config, const WeightSource* source) {
   std::string key = config.has("dtype") ? "dtype" : "torch_dtype";
   if (std::optional<std::string> name = config.maybe_text(key)) {
-    if (*name == "bfloat16") return DType::kBF16;
-    if (*name == "float16") return DType::kF16;
-    if (*name == "float32") return DType::kF32;
+    if (std::optional<DType> dtype = float_dtype(*name)) return *dtype;
     return unsupported("config.json: {} = \"{}\"; supported: bfloat16, float16, float32", key,
                        *name);
   }

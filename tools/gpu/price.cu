@@ -101,7 +101,7 @@ class Price {
   Candidate candidate(const G& kernel) {
     std::string name = "tiles of " + std::to_string(G::kRows) + " rows, " +
                        std::to_string(kernel.segments) + " segments, clusters of " +
-                       std::to_string(kernel.cluster());
+                       std::to_string(kernel.cluster()) + (G::kSplit ? " segments" : " tiles");
     auto time_it = [this, kernel] { return time(kernel, kernel.blocks(queue_.multiprocessors())); };
     return {name, time_it, time_it()};
   }

@@ -102,6 +102,19 @@ void need_one_of(const std::string& option, std::string& text, std::vector<std::
   if (!error.empty()) throw CLI::ValidationError(option, error);
 }
 
+void add_hidden_choice(CLI::App& app, const std::string& name, std::vector<std::string> names,
+                       std::function<void(const std::string&)> read) {
+  app.add_option_function<std::string>(
+         name,
+         [name, names = std::move(names), read = std::move(read)](std::string value) {
+           need_one_of(name, value, names);
+           read(value);
+         },
+         "")
+      ->default_str("")
+      ->group("");
+}
+
 std::vector<std::string> float_aliases() {
   std::vector<std::string> names;
   for (const FloatAlias& alias : kFloatAliases) names.emplace_back(alias.name);

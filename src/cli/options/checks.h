@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -30,6 +31,9 @@ CLI::Validator count_or_rest();
 CLI::Validator one_of(std::vector<std::string> names, std::vector<std::string> aliases = {});
 // The same for the value of a hidden option, whose name CLI11 leaves out of its errors.
 void need_one_of(const std::string& option, std::string& text, std::vector<std::string> names);
+// A hidden option with one of these values, with which read(value) is called.
+void add_hidden_choice(CLI::App& app, const std::string& name, std::vector<std::string> names,
+                       std::function<void(const std::string&)> read);
 // The names of floating-point types that peers have, as aliases.
 std::vector<std::string> float_aliases();
 

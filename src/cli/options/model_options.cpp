@@ -83,44 +83,35 @@ void add_text_options(CLI::App& app, EngineConfig& config) {
                  "generation_config.json, openai: temperature 1 and no filters")
       ->transform(one_of({"model", "openai"}))
       ->type_name("NAME");
-  app.add_option_function<std::string>(
-         "--generation-config",
-         [&config](std::string name) {
-           need_one_of("--generation-config", name, {"auto", "vllm"});
-           config.sampling_defaults = name == "vllm" ? "openai" : "model";
-         },
-         "")
-      ->default_str("")
-      ->group("");
+  add_hidden_choice(app, "--generation-config", {"auto", "vllm"},
+                    [&config](const std::string& name) {
+                      config.sampling_defaults = name == "vllm" ? "openai" : "model";
+                    });
 }
 
 // llama.cpp's types of keys and of values.
 void add_cache_type_options(CLI::App& app, EngineConfig& config) {
   auto given = std::make_shared<std::string>();
   for (const char* name : {"--cache-type-k", "--cache-type-v"}) {
-    app.add_option_function<std::string>(
-           name,
-           [&app, &config, name, given](std::string type) {
-             need_one_of(name, type, {"f32", "f16", "bf16", "q8_0"});
-             const CLI::Option* own = app.get_option_no_throw("--kv-cache-dtype");
-             if (own != nullptr && own->count() > 0) {
-               throw CLI::ValidationError(name, "leave it out where --kv-cache-dtype is given");
-             }
-             if (!given->empty() && *given != type) {
-               throw CLI::ValidationError(
-                   name, fmt::format("{}: keys and values are kept alike, and the other is {}",
-                                     type, *given));
-             }
-             if (given->empty()) {
-               config.kv_cache_dtype = type == "q8_0" ? "int8" : type;
-               spdlog::info("{} {}: keys and values are kept as {}", name, type,
-                            config.kv_cache_dtype);
-             }
-             *given = type;
-           },
-           "")
-        ->default_str("")
-        ->group("");
+    add_hidden_choice(
+        app, name, {"f32", "f16", "bf16", "q8_0"},
+        [&app, &config, name, given](const std::string& type) {
+          const CLI::Option* own = app.get_option_no_throw("--kv-cache-dtype");
+          if (own != nullptr && own->count() > 0) {
+            throw CLI::ValidationError(name, "leave it out where --kv-cache-dtype is given");
+          }
+          if (!given->empty() && *given != type) {
+            throw CLI::ValidationError(
+                name, fmt::format("{}: keys and values are kept alike, and the other is {}", type,
+                                  *given));
+          }
+          if (given->empty()) {
+            config.kv_cache_dtype = type == "q8_0" ? "int8" : type;
+            spdlog::info("{} {}: keys and values are kept as {}", name, type,
+                         config.kv_cache_dtype);
+          }
+          *given = type;
+        });
   }
 }
 

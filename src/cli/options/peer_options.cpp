@@ -60,7 +60,7 @@ constexpr std::array kOwnWay = std::to_array<Explained>({
      "a request that makes way finds its prefix in the cache, or computes it again"},
     {"--uvicorn-log-level,--log-level-http", "--log-level is of all messages"},
     {"--threads-batch", "--threads is for prompts, too"},
-    {"--threads-http", "the server needs no threads of its own"},
+    {"--threads-http", "the server chooses how many it has"},
     {"--cache-reuse", "prefixes are reused to the token; what follows a change is computed"},
     {"--split-mode", "one card is used"},
     {"--batch-size,--ubatch-size", "the engine cuts prompts itself"},
@@ -232,14 +232,9 @@ void add_refused(CLI::App& app) {
                if (value == "none") refuse(name, "none: grammars cannot be switched off");
                spdlog::info("{} {} has no effect: Banyan has its own grammar backend", name, value);
              });
-  add_hidden(
-      app, "--chat-template-content-format", 1,
-      [](const std::string& name, std::string value) { need_one_of(name, value, {"auto"}); });
-  for (const char* name : kOnlyAuto) {
-    add_hidden(app, name, 1, [](const std::string& option, std::string value) {
-      need_one_of(option, value, {"auto", "hf"});
-    });
-  }
+  auto as_here = [](const std::string&) {};
+  add_hidden_choice(app, "--chat-template-content-format", {"auto"}, as_here);
+  for (const char* name : kOnlyAuto) add_hidden_choice(app, name, {"auto", "hf"}, as_here);
   for (const char* names : kOnlyOne) {
     add_hidden(app, names, 1, [](const std::string& name, const std::string& value) {
       if (value == "1") return;

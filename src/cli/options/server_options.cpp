@@ -158,15 +158,10 @@ void add_network_options(CLI::App& app, ServerOptions& o) {
                  "Format of the model's tool calls, by SGLang's and vLLM's names; auto: detected "
                  "from the chat template; none")
       ->type_name("NAME");
-  app.add_option_function<std::string>(  // of llama.cpp
-         "--reasoning-format",
-         [&server](std::string name) {
-           need_one_of("--reasoning-format", name, {"auto", "deepseek", "none"});
-           if (name == "none") server.reasoning_parser = "none";
-         },
-         "")
-      ->default_str("")
-      ->group("");
+  add_hidden_choice(app, "--reasoning-format", {"auto", "deepseek", "none"},  // of llama.cpp
+                    [&server](const std::string& name) {
+                      if (name == "none") server.reasoning_parser = "none";
+                    });
   app.add_option("--reasoning-parser", server.reasoning_parser,
                  "Format of the model's reasoning, by the same rules")
       ->type_name("NAME");
