@@ -35,20 +35,6 @@ __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity) {
       "r"(parity)
       : "memory");
 }
-// The same where threads of other blocks arrive, too.
-__device__ inline void barrier_wait_for_cluster(uint32_t barrier, uint32_t parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "AGAIN:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra DONE;\n"
-      "bra AGAIN;\n"
-      "DONE:\n"
-      "}" ::"r"(barrier),
-      "r"(parity)
-      : "memory");
-}
 
 // `bytes` that follow each other, a multiple of 16 at addresses that are one, too.
 __device__ inline void copy_bulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
@@ -131,13 +117,19 @@ __device__ inline uint32_t cluster_rank() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-// At the barrier in the same place of block `rank`.
+// The same where nothing that was written is read after.
+__device__ inline void cluster_barrier_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
+// At the barrier in the same place of block `rank`, to say that what copies brought has been read.
+// Releasing anything written, too, would take a MEMBAR.GPU: a microsecond.
 __device__ inline void barrier_arrive_at_block(uint32_t barrier, uint32_t rank) {
   asm volatile(
       "{\n"
       ".reg .b32 there;\n"
       "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [there];\n"
       "}" ::"r"(barrier),
       "r"(rank)
       : "memory");

@@ -44,22 +44,69 @@ __device__ void for_block_tiles(const G& g, const Body& body) {
   }
 }
 
-// Begins to fetch 64 columns of a tile's weights. `more` bytes of other copies fill the stage, too.
+// The weights of a tile, whose column tiles follow each other in memory.
 template <class G>
-__device__ void fetch_weights(const GemmArgs& a, const OutputTile& tile, int64_t column_tile,
-                              const Ring<G>& ring, uint32_t stage, uint32_t more) {
-  const auto* matrix =
-      static_cast<const std::byte*>(a.weights.weight) + tile.matrix * a.weights.weight_stride;
-  int64_t first = tile.feature / kTile, columns = tiles_of(a.k);
-  int64_t count = least(G::kGroups, tiles_of(a.n) - first);
-  if (G::kSharers > 1 && count < 0) count = 0;
-  barrier_arrive_expecting(ring.full(stage), static_cast<uint32_t>(count * kTileBytes) + more);
-  for (int64_t i = 0; i < count; ++i) {
-    copy_bulk(ring.at(stage) + static_cast<uint32_t>(i * kTileBytes),
-              matrix + ((first + i) * columns + column_tile) * kTileBytes, kTileBytes,
-              ring.full(stage));
+class WeightSource {
+ public:
+  WeightSource() = default;
+  __device__ WeightSource(const GemmArgs& a, const OutputTile& tile, int64_t column_tile) {
+    int64_t first = tile.feature / kTile, columns = tiles_of(a.k);
+    next_group_ = columns * kTileBytes;
+    from_ = static_cast<const std::byte*>(a.weights.weight) +
+            tile.matrix * a.weights.weight_stride + (first * columns + column_tile) * kTileBytes;
+    groups_ = static_cast<int>(least(G::kGroups, tiles_of(a.n) - first));
+    if (G::kSharers > 1 && groups_ < 0) groups_ = 0;
   }
-}
+
+  // Begins to fetch the next 64 columns. `more` bytes of other copies fill the stage, too.
+  __device__ void fetch(const Ring<G>& ring, uint32_t stage, uint32_t more) {
+    uint32_t full = ring.full(stage), to = ring.at(stage);
+    barrier_arrive_expecting(full, static_cast<uint32_t>(groups_ * kTileBytes) + more);
+    const std::byte* from = from_;
+#pragma unroll
+    for (int i = 0; i < G::kGroups; ++i, to += kTileBytes, from += next_group_) {
+      if (i < groups_) copy_bulk(to, from, kTileBytes, full);
+    }
+    from_ += kTileBytes;
+  }
+
+ private:
+  const std::byte* from_;  // of the first group
+  int64_t next_group_;     // bytes
+  int groups_;
+};
+
+// Rows of x that follow each other: all of a tile, or a part for all blocks that share them.
+template <class G>
+class RowSource {
+ public:
+  __device__ RowSource(const GemmArgs& a, const RoundedRows& rounded, const OutputTile& tile,
+                       int64_t column_tile) {
+    constexpr int kPart = G::kRows / G::kSharers;
+    int first = G::kSharers > 1 ? static_cast<int>(cluster_rank()) * kPart : 0;
+    int count = min(kPart, static_cast<int>(tile.row_count) - first);
+    bytes_ = count > 0 ? static_cast<uint32_t>(count) * kTileRowBytes : 0;
+    place_ = G::kWeightBytes + static_cast<uint32_t>(first) * kTileRowBytes;
+    from_ = rounded.row(tile.row + first, tile.matrix * a.weights.segment_step, column_tile);
+    next_columns_ = rounded.rows * kTileRowBytes;
+  }
+
+  // The same as of weights.
+  __device__ void fetch(const Ring<G>& ring, uint32_t stage) {
+    uint32_t to = ring.at(stage) + place_;
+    if constexpr (G::kSharers == 1) {
+      copy_bulk(to, from_, bytes_, ring.full(stage));
+    } else if (bytes_ > 0) {
+      copy_bulk_to_blocks(to, from_, bytes_, ring.full(stage), (1 << G::kSharers) - 1);
+    }
+    from_ += next_columns_;
+  }
+
+ private:
+  const std::byte* from_;
+  int64_t next_columns_;    // bytes
+  uint32_t bytes_, place_;  // place: in a stage
+};
 
 // The warp that fetches weights, and rows of x that follow each other: one of its threads does.
 template <class G>
@@ -71,62 +118,43 @@ class TileFetcher {
   __device__ void run() {
     int64_t tiles = quotient(tiles_of(g_.a.k), g_.segments);  // of a segment
     for_block_tiles(g_, [&](const OutputTile& tile, int begin, int end) {
-      if (filled_ == 0) begin_with_weights(tile, begin * tiles, end * tiles);
-      for (int64_t c = begin * tiles; c < end * tiles; ++c) fetch(tile, c);
+      fetch(tile, begin * tiles, static_cast<int>((end - begin) * tiles));
     });
   }
 
  private:
-  __device__ static uint32_t row_bytes(const OutputTile& tile) {
-    return static_cast<uint32_t>(tile.row_count) * kTileRowBytes;
-  }
-
   __device__ static bool copies() { return threadIdx.x % kWarp == 0; }
 
-  // Weights do not wait for the kernels before this one.
-  __device__ void begin_with_weights(const OutputTile& tile, int64_t begin, int64_t end) {
-    ahead_ = least(G::kStages, end - begin);
-    for (int64_t i = 0; i < ahead_ && copies(); ++i) {
-      fetch_weights(g_.a, tile, begin + i, ring_, static_cast<uint32_t>(i), row_bytes(tile));
-    }
-    wait_for_earlier_kernels();
-  }
-
-  __device__ void fetch(const OutputTile& tile, int64_t column_tile) {
-    if (copies()) {
-      if (filled_ >= ahead_) {
-        constexpr auto* kWait = G::kSharers > 1 ? barrier_wait_for_cluster : barrier_wait;
-        kWait(ring_.empty(ring_.stage), ring_.parity ^ 1);
-        fetch_weights(g_.a, tile, column_tile, ring_, ring_.stage, row_bytes(tile));
+  // `count` column tiles from the first on.
+  __device__ void fetch(const OutputTile& tile, int64_t first, int count) {
+    uint32_t row_bytes = static_cast<uint32_t>(tile.row_count) * kTileRowBytes;
+    WeightSource<G> weights(g_.a, tile, first);
+    int ahead = 0;  // stages whose weights are under way
+    if (is_first_) {
+      ahead = min(G::kStages, count);
+      for (int i = 0; i < ahead && copies(); ++i) {
+        weights.fetch(ring_, static_cast<uint32_t>(i), row_bytes);
       }
-      fetch_rows(tile, column_tile);
+      wait_for_earlier_kernels();  // for which weights do not wait
+      is_first_ = false;
     }
-    ++filled_;
-    ring_.next();
-  }
-
-  // All of them, or a part for all blocks that share them.
-  __device__ void fetch_rows(const OutputTile& tile, int64_t column_tile) {
-    constexpr int kPart = G::kRows / G::kSharers;
-    uint32_t first = G::kSharers > 1 ? cluster_rank() * kPart : 0;
-    uint32_t to = ring_.at(ring_.stage) + G::kWeightBytes + first * kTileRowBytes;
-    const std::byte* from =
-        rounded_.row(tile.row + first, tile.matrix * g_.a.weights.segment_step, column_tile);
-    if constexpr (G::kSharers == 1) {
-      copy_bulk(to, from, row_bytes(tile), ring_.full(ring_.stage));
-    } else {
-      int count = min(kPart, static_cast<int>(tile.row_count) - static_cast<int>(first));
-      if (count <= 0) return;
-      copy_bulk_to_blocks(to, from, static_cast<uint32_t>(count) * kTileRowBytes,
-                          ring_.full(ring_.stage), (1 << G::kSharers) - 1);
+    RowSource<G> rows(g_.a, rounded_, tile, first);
+    for (int i = 0; i < count; ++i) {
+      if (copies()) {
+        if (i >= ahead) {
+          barrier_wait(ring_.empty(ring_.stage), ring_.parity ^ 1);
+          weights.fetch(ring_, ring_.stage, row_bytes);
+        }
+        rows.fetch(ring_, ring_.stage);
+      }
+      ring_.next();
     }
   }
 
   const G& g_;
   Ring<G> ring_;
   RoundedRows rounded_;
-  int64_t filled_ = 0;
-  int64_t ahead_ = 0;  // of the first stages, those whose weights are under way
+  bool is_first_ = true;
 };
 
 // A thread of those that gather rows of x.
@@ -143,16 +171,17 @@ class TileGatherer {
     int64_t tiles = tiles_of(g_.a.k);
     for_block_tiles(g_, [&](const OutputTile& tile, int, int) {
       find_sources<G::kRows>(g_.a, tile, filler_.thread(), sources_);
-      for (int64_t c = 0; c < tiles; ++c) fetch(tile, c);
+      WeightSource<G> weights(g_.a, tile, 0);
+      for (int64_t c = 0; c < tiles; ++c) fetch(tile, c, weights);
     });
     filler_.finish();
   }
 
  private:
-  __device__ void fetch(const OutputTile& tile, int64_t column_tile) {
+  __device__ void fetch(const OutputTile& tile, int64_t column_tile, WeightSource<G>& weights) {
     filler_.wait_empty();
     uint32_t stage = filler_.ring().stage;
-    if (filler_.thread() == 0) fetch_weights(g_.a, tile, column_tile, filler_.ring(), stage, 0);
+    if (filler_.thread() == 0) weights.fetch(filler_.ring(), stage, 0);
     gather(filler_.ring().at(stage) + G::kWeightBytes,
            rounded_.row(0, tile.matrix * g_.a.weights.segment_step, column_tile));
     filler_.filled_stage();
@@ -213,7 +242,7 @@ class TileMultiplier {
     int64_t tiles = quotient(tiles_of(g_.a.k), g_.segments);
     for (int64_t c = 0; c < tiles; ++c) {
       ring_.wait_full();
-      if (gathers_) fence_shared();
+      if (G::kGathers && gathers_) fence_shared();
       uint64_t weights = tile_descriptor(ring_.at(ring_.stage) + group() * kTileBytes);
       uint64_t rows = tile_descriptor(ring_.at(ring_.stage) + G::kWeightBytes);
       wgmma_fence();
@@ -266,7 +295,7 @@ class TileMultiplier {
       put_output<kScaled>(g_.a, tile, row, feature + 2, sum.z);
       put_output<kScaled>(g_.a, tile, row, feature + 3, sum.w);
     }
-    cluster_barrier();
+    cluster_barrier_relaxed();  // until they are read, too
   }
 
   __device__ static void add(float4& sum, const float4& other) {
@@ -296,7 +325,7 @@ __device__ void fetch_tiles(const G& g, unsigned char* shared) {
   if constexpr (G::kSplit) {  // these threads are of the cluster, too
     for_block_tiles(g, [](const OutputTile&, int, int) {
       cluster_barrier();
-      cluster_barrier();
+      cluster_barrier_relaxed();
     });
   }
 }
@@ -310,7 +339,7 @@ __global__ __maxnreg__(G::kRegisters) void run_tensor_gemm(const __grid_constant
     init_ring<G>(shared_address(bytes), gathers(g.a) ? kWarpgroup + 1 : 1,
                  G::kSharers * G::kGroups);
   }
-  G::kSharers > 1 ? cluster_barrier() : __syncthreads();
+  G::kSharers > 1 ? cluster_barrier_relaxed() : __syncthreads();
   if (gathers(g.a)) wait_for_earlier_kernels();  // which write where experts begin
   if (threadIdx.x >= G::kMultipliers) {
     if constexpr (G::kExchanges) release_registers<G::kFetchRegisters>();
@@ -320,7 +349,7 @@ __global__ __maxnreg__(G::kRegisters) void run_tensor_gemm(const __grid_constant
     TileMultiplier<G>(g, bytes).run();
   }
   wait_for_earlier_kernels();  // also where there was nothing to do: the next kernel asks only this
-  if constexpr (G::kSharers > 1) cluster_barrier();  // others may still write to this block
+  if constexpr (G::kSharers > 1) cluster_barrier_relaxed();  // others may still write to this block
 }
 
 // What launch_tensor_gemm asks a card.
