@@ -120,9 +120,11 @@ struct EngineConfig {
   int64_t total_tokens_max = 0;       // of all sequences together; 0: as many as memory allows
   // Fraction of the memory left after the weights that holds layer states.
   double memory_fraction = 0.8;
-  int running_max = 8;               // running sequences
-  int queued_max = 256;              // waiting requests
-  int chunked_prefill_tokens = 512;  // prompt tokens per step, beyond one token per sequence
+  int running_max = 8;   // running sequences
+  int queued_max = 256;  // waiting requests
+  // Prompt tokens per step, beyond one token per sequence. 0: 512 on CPUs and 4096 on a GPU, where
+  // a mixture of experts would otherwise read all of them for few rows each.
+  int chunked_prefill_tokens = 0;
 
   // fcfs: first come, first served. lpm: longest cached prefix first, with aging. priority: highest
   // priority first.
@@ -190,6 +192,7 @@ struct EngineConfig {
   CacheStorageConfig cache_storage;
 
   Status validate() const;
+  int64_t prefill_tokens() const;  // chunked_prefill_tokens, or what 0 stands for
 };
 
 }  // namespace banyan

@@ -29,7 +29,7 @@ std::vector<TokenId> random_prompt(int64_t tokens, int64_t vocabulary, uint64_t 
 
 int64_t new_tokens_max(const BatchShape& shape, const EngineConfig& config,
                        int64_t context_tokens) {
-  return std::min(shape.output_len + surplus_tokens(shape, config.chunked_prefill_tokens),
+  return std::min(shape.output_len + surplus_tokens(shape, config.prefill_tokens()),
                   context_tokens - shape.context_fill - shape.input_len);
 }
 

@@ -50,9 +50,11 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
       ->type_name("F");
   OptionGroup group(app, "Scheduling and cache");
   add_state_options(app, engine);
-  app.add_option("--chunked-prefill-size,--max-num-batched-tokens,--batch-size",
-                 engine.chunked_prefill_tokens,
-                 "Maximum prompt tokens per step, in addition to one token per decoding request")
+  app.add_option(
+         "--chunked-prefill-size,--max-num-batched-tokens,--batch-size",
+         engine.chunked_prefill_tokens,
+         "Maximum prompt tokens per step, in addition to one token per decoding request; 0: "
+         "512 on CPUs, 4096 on a GPU")
       ->type_name("N");
   app.add_option("--ubatch-size", engine.chunked_prefill_tokens, "")  // wins over --batch-size
       ->default_str("")

@@ -255,10 +255,10 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
     describe_pages(state.dtype, info);
   }
   int64_t alignment = classes.resume_alignment_tokens;
-  info.prefill_rows_max = divide_up(config.chunked_prefill_tokens, alignment) * alignment;
-  if (info.prefill_rows_max != config.chunked_prefill_tokens) {
+  info.prefill_rows_max = divide_up(config.prefill_tokens(), alignment) * alignment;
+  if (info.prefill_rows_max != config.prefill_tokens()) {
     spdlog::info("chunked_prefill_tokens {} is rounded to {}, a multiple of {}",
-                 config.chunked_prefill_tokens, info.prefill_rows_max, alignment);
+                 config.prefill_tokens(), info.prefill_rows_max, alignment);
   }
   info.step_bytes =
       static_cast<int64_t>(measure_step_bytes(model, kernels, step_rows_max(config, info), {}));

@@ -90,6 +90,11 @@ static Status check_emulation(const EngineConfig& config) {
   return {};
 }
 
+int64_t EngineConfig::prefill_tokens() const {
+  if (chunked_prefill_tokens > 0) return chunked_prefill_tokens;
+  return kernels == "cuda" ? 4096 : 512;
+}
+
 Status EngineConfig::validate() const {
   constexpr int64_t kTokensMax = int64_t{1} << 31;
   if (model_path.empty()) return invalid_argument("model_path is empty; give a model folder");
@@ -122,7 +127,7 @@ Status EngineConfig::validate() const {
   TRY(in_range("memory_fraction", memory_fraction, 0.01, 1.0));
   TRY(in_range("running_max", running_max, 1, 1 << 16));
   TRY(in_range("queued_max", queued_max, 1, 1 << 24));
-  TRY(in_range("chunked_prefill_tokens", chunked_prefill_tokens, 1, 1 << 20));
+  TRY(in_range("chunked_prefill_tokens", chunked_prefill_tokens, 0, 1 << 20));
   TRY(one_of("schedule_policy", schedule_policy,
              std::array<std::string_view, 3>{"fcfs", "lpm", "priority"}));
   TRY(in_range("aging_period", aging_period, 1, 1 << 20));

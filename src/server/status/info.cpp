@@ -150,7 +150,7 @@ Json server_json(const Service& service, const SpeculationStats& speculation) {
           {"max_total_num_tokens", info.total_tokens_max},
           {"max_running_requests", engine.running_max},
           {"max_queued_requests", engine.queued_max},
-          {"chunked_prefill_size", engine.chunked_prefill_tokens},
+          {"chunked_prefill_size", engine.prefill_tokens()},
           {"schedule_policy", engine.schedule_policy},
           {"disable_radix_cache", !engine.radix_cache},
           {"enable_hierarchical_cache", engine.cache_storage.on()},

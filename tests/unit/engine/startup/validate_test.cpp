@@ -57,7 +57,7 @@ TEST(EngineConfig, NamesTheFirstValueOutOfRange) {
           {[](C& c) { c.memory_fraction = std::nan(""); }, "memory_fraction is nan"},
           {[](C& c) { c.running_max = 0; }, "running_max is 0"},
           {[](C& c) { c.queued_max = 0; }, "queued_max is 0"},
-          {[](C& c) { c.chunked_prefill_tokens = 0; }, "chunked_prefill_tokens is 0"},
+          {[](C& c) { c.chunked_prefill_tokens = -1; }, "chunked_prefill_tokens is -1"},
           {[](C& c) { c.prompt_tokens_max = 0; }, "prompt_tokens_max is 0"},
           {[](C& c) { c.top_logprobs_max = -1; }, "top_logprobs_max is -1"},
           {[](C& c) { c.stop_token_ids_max = -1; }, "stop_token_ids_max is -1"},
