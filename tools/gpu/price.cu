@@ -4,9 +4,11 @@
 //
 //   build/cuda/gpu/gpu_price
 //
-// x is rounded before. Prints a line for each matrix and number of rows.
+// x is rounded before. Prints a line for each matrix and number of rows, and below it the kernels
+// that take at most half as long again as the fastest.
 #include "kernels/cuda/device/float_types.cuh"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -27,7 +29,7 @@ class Price {
     size_t bytes = cuda::Packed<cuda::Format::kBF16>::bytes(n, k, k);
     copies_ = kBeyondCaches / bytes + 1;
     DeviceArray<uint16_t> weights(normal_bf16(copies_ * bytes / 2, 0.02f));
-    for (int64_t rows : {1, 16, 64, 128, 256}) {
+    for (int64_t rows : {1, 8, 16, 32, 64, 128, 192, 256, 512, 2048, 4096}) {
       product({.weight = weights.data(), .weight_stride = static_cast<int64_t>(bytes)}, n, k, rows);
     }
   }
@@ -56,6 +58,7 @@ class Price {
         args, cuda::device::GemmCard{queue_.multiprocessors()},
         [&](const auto& kernel, int64_t) { chosen = candidate(kernel); });
     best_ = chosen;
+    tried_.clear();
     for (int segments = 1; segments <= cuda::kSegmentsMax; segments *= 2) try_all(args, segments);
     // The fastest of many is also the luckiest: both are measured again, in turn.
     std::vector<float> times[2];
@@ -69,6 +72,11 @@ class Price {
                 static_cast<long long>(n), static_cast<long long>(k), static_cast<long long>(rows),
                 static_cast<double>(ms) * 1e3, static_cast<double>(best_ms) * 1e3,
                 best_.name.c_str(), static_cast<double>(100 * (ms / best_ms - 1)));
+    std::ranges::sort(tried_, {}, &Candidate::ms);
+    for (const Candidate& tried : tried_) {
+      if (tried.ms > 1.5f * best_ms) break;
+      std::printf("    %8.1f us: %s\n", static_cast<double>(tried.ms) * 1e3, tried.name.c_str());
+    }
   }
 
   void try_all(const GemmArgs& args, int segments) {
@@ -96,6 +104,7 @@ class Price {
   void try_kernel(const G& kernel) {
     Candidate tried = candidate(kernel);
     if (tried.ms < best_.ms) best_ = tried;
+    tried_.push_back(std::move(tried));
   }
   template <class G>
   Candidate candidate(const G& kernel) {
@@ -124,6 +133,7 @@ class Price {
   cuda::device::Queue queue_;
   size_t copies_ = 1;
   Candidate best_;
+  std::vector<Candidate> tried_;
 };
 
 void run_all() {

@@ -53,7 +53,7 @@ struct FragmentGemm {
 template <Format F, class Launch>
 void launch_fragment_gemm(const GemmArgs& args, int64_t multiprocessors, const Launch& launch) {
   auto run = [&]<class G>(G kernel) { launch(kernel, kernel.blocks(multiprocessors)); };
-  int64_t rows = likely_rows(args);
+  int64_t rows = tile_rows_wanted(args);
   if (rows <= 8) return run(FragmentGemm<F, 8>{args});
   if (rows <= 16) return run(FragmentGemm<F, 16>{args});
   if (rows <= 32) return run(FragmentGemm<F, 32>{args});

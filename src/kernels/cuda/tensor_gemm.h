@@ -255,6 +255,13 @@ inline int64_t likely_rows(const GemmArgs& a) {
   return (a.x_rows * (a.x_index != nullptr ? kLikelyTopK : 1) + w.count - 1) / w.count;
 }
 
+// How many rows a tile should have: all of a matrix, but some more of experts. Few of those have
+// exactly as many as is likely, and whose rows do not fit reads its weights again.
+inline int64_t tile_rows_wanted(const GemmArgs& a) {
+  int64_t rows = likely_rows(a);
+  return a.weights.begins == nullptr ? rows : rows + least(rows / 2 + 2, 24);
+}
+
 // Whether tiles of `many` rows, two groups each, take a card no longer than tiles of `few`. A round
 // of one tile for each multiprocessor takes as long as L2 takes to deliver features and rows, which
 // two blocks share unless they are of experts.
@@ -270,38 +277,87 @@ inline bool fewer_rounds(const GemmArgs& a, int64_t many, int64_t few, int64_t m
 }
 
 // Calls launch(kernel, blocks) with the TensorGemm for the rows: few read the weights as fast as
-// memory gives them, many reuse them. More than 32 rows are shared, or L2 limits what they take.
-// Card has multiprocessors, and clusters<G>(size): how many of such clusters run at a time.
+// memory gives them, many reuse them, and more than 256 are shared, or L2 limits what they take.
+// Card has multiprocessors, and clusters<G>(size): how many of such clusters run at a time. What is
+// chosen for 64 to 256 rows was the fastest or nearly so on an H200 (tools/gpu/price.cu).
+template <class T, class Card, class Launch>
+class GemmLauncher {
+ public:
+  GemmLauncher(const GemmArgs& args, const Card& card, const Launch& launch)
+      : a_(args),
+        card_(card),
+        launch_(launch),
+        segments_(gemm_segments(args.weights.count, args.n, args.k)),
+        rows_(tile_rows_wanted(args)),
+        dense_(args.weights.begins == nullptr) {}
+
+  void run() const {
+    if (segments_ == 1 && fewer(256, 128)) return run_256();
+    if (rows_ <= 64) {
+      return dense_ && segments_ > 1 ? run_few<Segments::kOfCluster>()
+                                     : run_few<Segments::kOfBlock>();
+    }
+    if (!dense_ || (segments_ == 1 && rows_ <= 256)) return run<128, 2, Segments::kOfBlock>();
+    if (rows_ <= 256 && run_once()) return;
+    if (fewer(192, 128)) return run<192, 2, Segments::kOfBlock, 2>();
+    run<128, 2, Segments::kOfBlock, 2>();
+  }
+
+ private:
+  template <int Rows, int Groups, Segments Of, int Sharers = 1>
+  void run() const {
+    TensorGemm<T, Rows, Groups, Of, Sharers> kernel{a_, segments_};
+    launch_(kernel, kernel.blocks(card_.multiprocessors));
+  }
+
+  template <Segments Of>
+  void run_few() const {
+    if (rows_ <= 8) return run<8, 1, Of>();
+    if (rows_ <= 16) return run<16, 1, Of>();
+    if (rows_ <= 32) return run<32, 1, Of>();
+    run<64, 1, Of>();
+  }
+
+  void run_256() const {
+    if (!dense_ || rows_ <= 256) return run<256, 2, Segments::kOne>();
+    run<256, 2, Segments::kOne, 2>();
+  }
+
+  // By a kernel whose blocks all run at a time: a second round would take as long as the first.
+  bool run_once() const {
+    if (rows_ <= 128 && run_clusters_once<128>()) return true;
+    if (rows_ > 128 && run_clusters_once<256>()) return true;
+    int64_t blocks = 2 * card_.multiprocessors;
+    auto tiles = [&](int64_t rows) { return (rows_ + rows - 1) / rows * tiles_of(a_.n); };
+    if (tiles(32) <= blocks) return run<32, 1, Segments::kOfBlock>(), true;
+    if (tiles(64) <= blocks) return run<64, 1, Segments::kOfBlock>(), true;
+    return false;
+  }
+  template <int Rows>
+  bool run_clusters_once() const {
+    using Split = TensorGemm<T, Rows, 2, Segments::kOfCluster>;
+    Split split{a_, segments_};
+    int64_t clusters = split.blocks(card_.multiprocessors) / segments_;
+    if (clusters > card_.template clusters<Split>(segments_)) return false;
+    run<Rows, 2, Segments::kOfCluster>();
+    return true;
+  }
+
+  bool fewer(int64_t many, int64_t few) const {
+    return rows_ > 128 && fewer_rounds(a_, many, few, card_.multiprocessors);
+  }
+
+  const GemmArgs& a_;
+  const Card& card_;
+  const Launch& launch_;
+  int segments_;
+  int64_t rows_;
+  bool dense_;
+};
+
 template <class T, class Card, class Launch>
 void launch_tensor_gemm(const GemmArgs& args, const Card& card, const Launch& launch) {
-  const GemmGroup& w = args.weights;
-  int segments = gemm_segments(w.count, args.n, args.k);
-  int64_t rows = likely_rows(args);
-  bool dense = w.begins == nullptr;
-  auto run = [&]<class G>(G kernel) { launch(kernel, kernel.blocks(card.multiprocessors)); };
-  auto run_few = [&]<Segments Of, int Sharers>() {
-    if (rows <= 8) return run(TensorGemm<T, 8, 1, Of>{args, segments});
-    if (rows <= 16) return run(TensorGemm<T, 16, 1, Of>{args, segments});
-    if (rows <= 32) return run(TensorGemm<T, 32, 1, Of>{args, segments});
-    if (rows <= 64) return run(TensorGemm<T, 64, 1, Of, Sharers>{args, segments});
-    run(TensorGemm<T, 128, 2, Of, Sharers>{args, segments});
-  };
-  auto fewer = [&](int64_t many, int64_t few) {
-    return rows > 128 && fewer_rounds(args, many, few, card.multiprocessors);
-  };
-  if (segments == 1 && fewer(256, 128)) {
-    if (!dense) return run(TensorGemm<T, 256, 2, Segments::kOne>{args, segments});
-    return run(TensorGemm<T, 256, 2, Segments::kOne, 2>{args, segments});
-  }
-  if (!dense) return run_few.template operator()<Segments::kOfBlock, 1>();
-  if (segments == 1) return run_few.template operator()<Segments::kOfBlock, 2>();
-  if (rows <= 128) return run_few.template operator()<Segments::kOfCluster, 1>();
-  using Split = TensorGemm<T, 256, 2, Segments::kOfCluster>;
-  Split split{args, segments};
-  int64_t clusters = split.blocks(card.multiprocessors) / segments;
-  if (rows <= 256 && clusters <= card.template clusters<Split>(segments)) return run(split);
-  if (fewer(192, 128)) return run(TensorGemm<T, 192, 2, Segments::kOfBlock, 2>{args, segments});
-  run_few.template operator()<Segments::kOfBlock, 2>();
+  GemmLauncher<T, Card, Launch>(args, card, launch).run();
 }
 
 }  // namespace banyan::cuda
