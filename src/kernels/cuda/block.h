@@ -42,6 +42,12 @@ struct Shape {
   size_t scratch_bytes = 0;  // per block
 };
 
+// What no kernel writes, so that it may be brought to the card's cache before earlier kernels end.
+struct Constants {
+  const float* data;
+  int64_t count;
+};
+
 // As many blocks as have a thread for each item.
 constexpr int64_t blocks_for(int64_t items) {
   return 1 + (items - 1) / kBlockThreads;

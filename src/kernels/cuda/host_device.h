@@ -10,6 +10,11 @@
 #define BANYAN_DEVICE
 #endif
 #ifdef __CUDA_ARCH__
+#define BANYAN_NO_UNROLL _Pragma("unroll 1")
+#else
+#define BANYAN_NO_UNROLL
+#endif
+#ifdef __CUDA_ARCH__
 #define BANYAN_UNROLL _Pragma("unroll")
 #elif defined(__CUDACC__)  // for the host, which runs no kernel
 #define BANYAN_UNROLL

@@ -104,9 +104,11 @@ struct PlaceHeads {
         heads[thread] = item < q_items() ? query(item) : key_or_value(rows, item - q_items());
         copy<N>(heads[thread].x, thread % kWarp, row_of(thread));
       });
-      if (!a.norm_after_rope) norm<N>(block, heads, row_of);
-      if (a.pairs > 0) rotate(block, heads, row_of);
-      if (a.norm_after_rope) norm<N>(block, heads, row_of);
+      BANYAN_NO_UNROLL  // or the norm's code is there twice
+          for (int step = 0; step < 2; ++step) {
+        bool norms = (step == 1) == a.norm_after_rope;
+        norms ? norm<N>(block, heads, row_of) : rotate(block, heads, row_of);
+      }
       keep<N>(block, heads, row_of);
     }
   }
@@ -121,29 +123,34 @@ struct PlaceHeads {
   template <int N, class Block, class Heads, class RowOf>
   BANYAN_DEVICE void norm(Block& block, Heads& heads, const RowOf& row_of) const {
     if (a.q_weight == nullptr && a.k_weight == nullptr && a.v_weight == nullptr) return;
-    int64_t dim = a.normed_columns();
+    auto dim = static_cast<int>(a.normed_columns());
+    typename Block::template PerThread<typename Norm::Kept> kept;
     auto squares = block.reduce_warps(
         [&](int thread) {
           if (heads[thread].weight == nullptr) return 0.0f;
-          RowSource<N> x = {row_of(thread), dim};
-          return Norm::squares(dim, thread % kWarp, x);
+          RowSource<N> x = {row_of(thread), dim}, weight = {heads[thread].weight, dim};
+          return Norm::squares(thread % kWarp, x, weight, kept[thread]);
         },
         Plus());
     block.each([&](int thread) {
       if (heads[thread].weight == nullptr) return;
       float* row = row_of(thread);
-      RowSource<N> x = {row, dim}, weight = {heads[thread].weight, dim};
-      Norm::scale(dim, thread % kWarp, Norm::factor(squares[thread], dim, a.eps), x, weight,
-                  [&](int64_t c, const Four& y) { store_four<N>(row, c, dim, y); });
+      int first = thread % kWarp * 4;
+      Norm::template scale<N>(thread % kWarp, Norm::factor(squares[thread], dim, a.eps), {row, dim},
+                              {heads[thread].weight, dim}, kept[thread], [&](int c, const Four& y) {
+                                store_four<N>(row + first, c, dim - first, y);
+                              });
     });
   }
 
   template <class Block, class Heads, class RowOf>
   BANYAN_DEVICE void rotate(Block& block, Heads& heads, const RowOf& row_of) const {
+    if (a.pairs == 0) return;
     block.each([&](int thread) {
       const Head& head = heads[thread];
       if (head.cos == nullptr) return;
       float* row = row_of(thread) + a.split;
+      BANYAN_NO_UNROLL
       for (int64_t i = thread % kWarp; i < a.pairs; i += kWarp) {
         rotate_pair(a.layout, a.pairs, i, head.cos[i], head.sin[i], row, row);
       }

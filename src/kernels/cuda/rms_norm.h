@@ -11,29 +11,53 @@
 
 namespace banyan::cuda {
 
+// The columns of a row from one on. N: 4 if they lie in fours, or 1.
+template <int N>
+struct RowSource {
+  const float* x;
+  int rest;  // how many columns there are
+
+  BANYAN_DEVICE RowSource at(int c) const { return {x + c, rest - c}; }
+  BANYAN_DEVICE Four load(int c) const { return load_four<N>(x, c, rest); }
+  BANYAN_DEVICE void keep(int, const Four&) const {}
+};
+
 // The norm of one row, by a team of threads, which is a warp or a block. Each of its threads takes
 // every Team-th four of columns and sums up the squares of the first, second, third and fourth.
+// Offsets from a thread's first column are constants, or addresses would be most of the code.
 template <int Team>
 struct RowNorm {
   static constexpr int kStep = 4 * Team;                // columns
-  static constexpr int kFours = Team == kWarp ? 4 : 8;  // that a thread loads before it waits
+  static constexpr int kFours = Team == kWarp ? 4 : 8;  // that a thread keeps
+  static constexpr int kKept = kStep * kFours;          // columns of a row
 
-  // The squares of one thread's columns. source.load(c) has columns c to c + 3, zeros from dim on,
-  // and source.keep(c, x) is called with what it returned.
-  template <class Source>
-  BANYAN_DEVICE static float squares(int64_t dim, int thread, const Source& source) {
-    Four sums = {};
-    for (int64_t first = 4 * thread; first < dim; first += kStep * kFours) {
-      Four x[kFours];
-      BANYAN_UNROLL
-      for (int u = 0; u < kFours; ++u) x[u] = source.load(first + kStep * u);
-      BANYAN_UNROLL
-      for (int u = 0; u < kFours; ++u) {
-        source.keep(first + kStep * u, x[u]);
-        BANYAN_UNROLL
-        for (int i = 0; i < 4; ++i) sums.at[i] += x[u].at[i] * x[u].at[i];
-      }
+  // One thread's fours of the first columns, with their weights: most rows have no others.
+  struct Kept {
+    Four x[kFours], weight[kFours];
+  };
+
+  // The squares of one thread's columns. source.load(c) has columns c to c + 3, zeros from the
+  // row's end on, and source.keep(c, x) is called with what it returned.
+  template <class Source, class Weights>
+  BANYAN_DEVICE static float squares(int thread, const Source& row, const Weights& weights,
+                                     Kept& kept) {
+    Source source = row.at(4 * thread);
+    Weights weight = weights.at(4 * thread);
+    BANYAN_UNROLL
+    for (int u = 0; u < kFours; ++u) {
+      kept.x[u] = source.load(kStep * u);
+      kept.weight[u] = weight.load(kStep * u);
     }
+    Four sums = {};
+    auto add = [&](int c, const Four& x) {
+      source.keep(c, x);
+      BANYAN_UNROLL
+      for (int i = 0; i < 4; ++i) sums.at[i] += x.at[i] * x.at[i];
+    };
+    BANYAN_UNROLL
+    for (int u = 0; u < kFours; ++u) add(kStep * u, kept.x[u]);
+    BANYAN_NO_UNROLL
+    for (int c = kKept; c < source.rest; c += kStep) add(c, source.load(c));
     return (sums.at[0] + sums.at[1]) + (sums.at[2] + sums.at[3]);
   }
 
@@ -41,42 +65,40 @@ struct RowNorm {
     return 1.0f / root(squares / dim + eps);
   }
 
-  // Calls store(c, columns c to c + 3 of x * factor * weight) for one thread's columns.
-  template <class Load, class Weight, class Store>
-  BANYAN_DEVICE static void scale(int64_t dim, int thread, float factor, const Load& load,
-                                  const Weight& load_weight, const Store& store) {
-    for (int64_t first = 4 * thread; first < dim; first += kStep * kFours) {
-      Four x[kFours], weight[kFours];
+  // Calls store(c, columns c to c + 3 of x * factor * weight) for one thread's columns, counted
+  // from its first. `row`: what the source has kept.
+  template <int N, class Store>
+  BANYAN_DEVICE static void scale(int thread, float factor, const RowSource<N>& row,
+                                  const RowSource<N>& weights, const Kept& kept,
+                                  const Store& store) {
+    RowSource<N> source = row.at(4 * thread), weight = weights.at(4 * thread);
+    auto put = [&](int c, Four x, const Four& w) {
+      if (c >= source.rest) return;
       BANYAN_UNROLL
-      for (int u = 0; u < kFours; ++u) {
-        x[u] = load(first + kStep * u);
-        weight[u] = load_weight(first + kStep * u);
-      }
-      BANYAN_UNROLL
-      for (int u = 0; u < kFours; ++u) {
-        BANYAN_UNROLL
-        for (int i = 0; i < 4; ++i) x[u].at[i] = x[u].at[i] * factor * weight[u].at[i];
-        store(first + kStep * u, x[u]);
-      }
-    }
+      for (int i = 0; i < 4; ++i) x.at[i] = x.at[i] * factor * w.at[i];
+      store(c, x);
+    };
+    BANYAN_UNROLL
+    for (int u = 0; u < kFours; ++u) put(kStep * u, kept.x[u], kept.weight[u]);
+    BANYAN_NO_UNROLL
+    for (int c = kKept; c < source.rest; c += kStep) put(c, source.load(c), weight.load(c));
   }
-};
-
-// The columns of a row in memory. N: 4 if they lie in fours, or 1.
-template <int N>
-struct RowSource {
-  const float* x;
-  int64_t dim;
-  BANYAN_DEVICE Four load(int64_t c) const { return load_four<N>(x, c, dim); }
-  BANYAN_DEVICE Four operator()(int64_t c) const { return load(c); }
-  BANYAN_DEVICE void keep(int64_t, const Four&) const {}
 };
 
 // Rounds fours of columns for a product, if there is a workspace.
 struct RoundFours {
   const RoundedRows& to;
-  BANYAN_DEVICE void operator()(int64_t row, int64_t c, const Four& y) const {
-    if (to.workspace != nullptr) to.store(row, c, y);
+
+  struct Place {
+    RoundedRows::Place place;
+    bool exists;
+    BANYAN_DEVICE void operator()(int c, const Four& y) const {
+      if (exists) place.store(c, y);
+    }
+  };
+  // Columns are counted from this one on, in steps of a whole tile.
+  BANYAN_DEVICE Place at(int64_t row, int64_t column) const {
+    return {to.place(row, column), to.workspace != nullptr};
   }
 };
 
@@ -103,7 +125,11 @@ struct RmsNorm {
     size_t bytes = rounded.workspace == nullptr ? 0 : RoundedRows::bytes(a.rows, 1, a.dim);
     return {float_rows(a.y, a.rows, a.y_row_stride, a.groups * a.dim), {rounded.workspace, bytes}};
   }
+  BANYAN_HOST_DEVICE Constants constants() const {
+    return {a.weight, (a.groups - 1) * a.weight_group_stride + a.dim};
+  }
   BANYAN_HOST_DEVICE int64_t items() const { return a.rows * a.groups; }
+  BANYAN_HOST_DEVICE int columns() const { return static_cast<int>(a.dim); }
   Shape shape() const {
     return {.blocks = a.dim <= kWarpColumns ? blocks_for(items() * kWarp) : items()};
   }
@@ -112,14 +138,14 @@ struct RmsNorm {
   BANYAN_DEVICE void operator()(Block& block) const {
     RoundFours round = {rounded};
     if (fours()) {
-      run_on<4>(block, [&](const float* x) { return RowSource<4>{x, a.dim}; }, round);
+      run_on<4>(block, [&](const float* x) { return RowSource<4>{x, columns()}; }, round);
     } else {
-      run_on<1>(block, [&](const float* x) { return RowSource<1>{x, a.dim}; }, round);
+      run_on<1>(block, [&](const float* x) { return RowSource<1>{x, columns()}; }, round);
     }
   }
 
   // The rows at x are those of source_of(x), which may bring them there (RowNorm::squares). Calls
-  // also(group, c, columns c to c + 3 of y); groups are numbered over all rows.
+  // also.at(group, c)(i, columns c + i to c + i + 3 of y); groups are numbered over all rows.
   template <int N, class Block, class SourceOf, class Also>
   BANYAN_DEVICE void run_on(Block& block, const SourceOf& source_of, const Also& also) const {
     if (a.dim <= kWarpColumns) {
@@ -131,44 +157,48 @@ struct RmsNorm {
 
  private:
   struct Group {
-    BANYAN_DEVICE Group(const RmsNormArgs& a, int64_t item) {
-      int64_t row = quotient(item, a.groups), group = item - row * a.groups;
-      x = a.x + row * a.x_row_stride + group * a.dim;
-      weight = a.weight + group * a.weight_group_stride;
-      y = a.y + row * a.y_row_stride + group * a.dim;
-    }
-    const float *x, *weight;
-    float* y;
+    const float *x = nullptr, *weight = nullptr;
+    float* y = nullptr;
   };
+  BANYAN_DEVICE Group group_of(int64_t item) const {
+    int64_t row = quotient(item, a.groups), group = item - row * a.groups;
+    return {a.x + row * a.x_row_stride + group * a.dim, a.weight + group * a.weight_group_stride,
+            a.y + row * a.y_row_stride + group * a.dim};
+  }
 
   template <int N, int Team, class Block, class SourceOf, class Also>
   BANYAN_DEVICE void run(Block& block, const SourceOf& source_of, const Also& also) const {
+    using Norm = RowNorm<Team>;
     constexpr int64_t kTeams = Block::kThreads / Team;
+    int dim = columns();
     for (int64_t i = block.index() * kTeams; i < items(); i += block.count() * kTeams) {
+      typename Block::template PerThread<Group> groups;
+      typename Block::template PerThread<typename Norm::Kept> kept;
       auto squares = reduce_teams<Team>(
           block,
           [&](int thread) {
             int64_t item = i + thread / Team;
             if (item >= items()) return 0.0f;
-            return RowNorm<Team>::squares(a.dim, thread % Team, source_of(Group(a, item).x));
+            Group& group = groups[thread];
+            group = group_of(item);
+            return Norm::squares(thread % Team, source_of(group.x), RowSource<N>{group.weight, dim},
+                                 kept[thread]);
           },
           Plus());
       block.each([&](int thread) {
         int64_t item = i + thread / Team;
-        if (item < items()) normalise<N, Team>(item, thread % Team, squares[thread], also);
+        if (item >= items()) return;
+        const Group& group = groups[thread];
+        int first = thread % Team * 4;
+        auto more = also.at(item, first);
+        Norm::template scale<N>(thread % Team, Norm::factor(squares[thread], a.dim, a.eps),
+                                {group.x, dim}, {group.weight, dim}, kept[thread],
+                                [&](int c, const Four& y) {
+                                  store_four<N>(group.y + first, c, dim - first, y);
+                                  more(c, y);
+                                });
       });
     }
-  }
-
-  template <int N, int Team, class Also>
-  BANYAN_DEVICE void normalise(int64_t item, int thread, float squares, const Also& also) const {
-    Group group(a, item);
-    float factor = RowNorm<Team>::factor(squares, a.dim, a.eps);
-    RowSource<N> x = {group.x, a.dim}, weight = {group.weight, a.dim};
-    RowNorm<Team>::scale(a.dim, thread, factor, x, weight, [&](int64_t c, const Four& y) {
-      store_four<N>(group.y, c, a.dim, y);
-      if (c < a.dim) also(item, c, y);
-    });
   }
 };
 
@@ -190,29 +220,39 @@ struct AddRmsNorm {
     if (!norm.may_round(g)) return false;
     return apart_from(sum, {g.workspace, RoundedRows::bytes(norm.a.rows, 1, norm.a.dim)});
   }
+  BANYAN_HOST_DEVICE Constants constants() const { return norm.constants(); }
   Shape shape() const { return norm.shape(); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
     norm.run_on<4>(
-        block, [&](const float* x) { return Source{sum, x - norm.a.x, norm.a.dim}; },
+        block,
+        [&](const float* x) {
+          int64_t at = x - norm.a.x;
+          float* copy = sum.copy != nullptr ? sum.copy + at : nullptr;
+          return Source{sum.a.a + at, sum.a.b + at, sum.a.y + at, copy, norm.columns()};
+        },
         RoundFours{rounded});
   }
 
  private:
   struct Source {
-    const Add& sum;
-    int64_t begin;  // of the row
-    int64_t dim;
-    BANYAN_DEVICE Four load(int64_t c) const {
-      Four x = load_four<4>(sum.a.a + begin, c, dim), more = load_four<4>(sum.a.b + begin, c, dim);
+    const float *a, *b;
+    float *y, *copy;  // copy: or null
+    int rest;
+
+    BANYAN_DEVICE Source at(int c) const {
+      return {a + c, b + c, y + c, copy != nullptr ? copy + c : nullptr, rest - c};
+    }
+    BANYAN_DEVICE Four load(int c) const {
+      Four x = load_four<4>(a, c, rest), more = load_four<4>(b, c, rest);
       BANYAN_UNROLL
       for (int i = 0; i < 4; ++i) x.at[i] += more.at[i];
       return x;
     }
-    BANYAN_DEVICE void keep(int64_t c, const Four& x) const {
-      store_four<4>(sum.a.y + begin, c, dim, x);
-      if (sum.copy != nullptr) store_four<4>(sum.copy + begin, c, dim, x);
+    BANYAN_DEVICE void keep(int c, const Four& x) const {
+      store_four<4>(y, c, rest, x);
+      if (copy != nullptr) store_four<4>(copy, c, rest, x);
     }
   };
 
@@ -247,18 +287,32 @@ struct NormGateMul {
     return gate.may_round(g) && workspace.apart(norm.reads()[0]) &&
            workspace.apart(norm.writes()[0]);
   }
+  BANYAN_HOST_DEVICE Constants constants() const { return norm.constants(); }
   Shape shape() const { return norm.shape(); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    const RmsNormArgs& n = norm.a;
     norm.run_on<4>(
-        block, [&](const float* x) { return RowSource<4>{x, n.dim}; },
-        [&](int64_t item, int64_t c, const Four& y) {
-          int64_t row = quotient(item, n.groups), group = item - row * n.groups;
-          gate.store_gated(row, group * n.dim + c, y, rounded);
-        });
+        block, [&](const float* x) { return RowSource<4>{x, norm.columns()}; }, StoreGated{*this});
   }
+
+ private:
+  struct StoreGated {
+    const NormGateMul& k;
+
+    struct Place {
+      const NormGateMul& k;
+      int64_t row, column;
+      BANYAN_DEVICE void operator()(int c, const Four& y) const {
+        k.gate.store_gated(row, column + c, y, k.rounded);
+      }
+    };
+    BANYAN_DEVICE Place at(int64_t item, int64_t column) const {
+      const RmsNormArgs& n = k.norm.a;
+      int64_t row = quotient(item, n.groups), group = item - row * n.groups;
+      return {k, row, group * n.dim + column};
+    }
+  };
 };
 
 }  // namespace banyan::cuda

@@ -9,6 +9,17 @@
 
 namespace banyan::cuda {
 
+// Two neighbours as bf16, the first in the lower half.
+BANYAN_HOST_DEVICE inline uint32_t rounded_pair(float first, float second) {
+#ifdef __CUDA_ARCH__
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
+#else
+  return from_float<BFloat16>(first).bits | uint32_t{from_float<BFloat16>(second).bits} << 16;
+#endif
+}
+
 // Eight columns of a row of x, rounded.
 template <class T>
 struct alignas(16) EightRounded {
@@ -57,14 +68,25 @@ struct RoundedRows {
                                  const EightRounded<T>& x) const {
     *reinterpret_cast<EightRounded<T>*>(chunk(row_, segment, column)) = x;
   }
-  // Four columns of the only segment, the first of them a multiple of four.
+  // Where four columns of the only segment lie, the first of them a multiple of four.
+  struct Place {
+    std::byte* at;
+    int64_t next_tile;  // bytes
+
+    // `columns` further on, whole tiles.
+    BANYAN_DEVICE void store(int columns, const Four& x) const {
+      struct alignas(8) Pairs {
+        uint32_t of[2];
+      };
+      *reinterpret_cast<Pairs*>(at + columns / int{kTile} * next_tile) = {
+          {rounded_pair(x.at[0], x.at[1]), rounded_pair(x.at[2], x.at[3])}};
+    }
+  };
+  BANYAN_DEVICE Place place(int64_t row_, int64_t column) const {
+    return {chunk(row_, 0, column) + column % 8 * sizeof(BFloat16), rows * kTileRowBytes};
+  }
   BANYAN_DEVICE void store(int64_t row_, int64_t column, const Four& x) const {
-    struct alignas(8) Pairs {
-      BFloat16 values[4];
-    } rounded;
-    BANYAN_UNROLL
-    for (int i = 0; i < 4; ++i) rounded.values[i] = from_float<BFloat16>(x.at[i]);
-    *reinterpret_cast<Pairs*>(chunk(row_, 0, column) + column % 8 * sizeof(BFloat16)) = rounded;
+    place(row_, column).store(0, x);
   }
 };
 

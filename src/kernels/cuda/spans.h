@@ -39,6 +39,10 @@ class SpanRows {
   template <class Block>
   BANYAN_DEVICE SpanRows(Block& block, const SpanArgs* spans, int64_t count)
       : begins_(block.template shared<int32_t>() + Block::kThreads), spans_(count) {
+    if (count == 1) {
+      all_ = spans[0].row_count;
+      return;
+    }
     auto* of_threads = block.template shared<int32_t>();
     int64_t share = (count + Block::kThreads - 1) / Block::kThreads;
     block.each([&](int thread) {
@@ -57,8 +61,9 @@ class SpanRows {
     });
   }
 
-  BANYAN_DEVICE int64_t count() const { return begins_[spans_]; }
+  BANYAN_DEVICE int64_t count() const { return spans_ == 1 ? all_ : begins_[spans_]; }
   BANYAN_DEVICE SpanRow at(int64_t number) const {
+    if (spans_ == 1) return {0, number};
     int64_t first = 0, end = spans_;  // the span is one of these
     while (end - first > 1) {
       int64_t middle = (first + end) / 2;
@@ -73,8 +78,9 @@ class SpanRows {
     return first < spans_ ? least(share, spans_ - first) : 0;
   }
 
-  int32_t* begins_;  // the rows before each span, and all
+  int32_t* begins_;  // the rows before each span, and all; not of a single one
   int64_t spans_;
+  int64_t all_ = 0;  // rows of a single span
 };
 
 // Calls body(span, i, head) for every row of all spans and each of `heads` heads, one after another

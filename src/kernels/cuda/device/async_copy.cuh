@@ -57,12 +57,9 @@ __device__ inline void copy_bulk_to_blocks(uint32_t to, const void* from, uint32
       : "memory");
 }
 
-// Asks for memory to be brought to L2, with up to 15 bytes before and after it.
-__device__ inline void prefetch_bulk(const void* from, int64_t bytes) {
-  auto begin = __cvta_generic_to_global(from), end = (begin + bytes + 15) & ~size_t{15};
-  begin &= ~size_t{15};
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(begin),
-               "r"(static_cast<uint32_t>(end - begin)));
+// Asks for a line of memory to be brought to L2.
+__device__ inline void prefetch_line(const void* at) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)));
 }
 
 // Of this block's.

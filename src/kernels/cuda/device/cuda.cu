@@ -14,10 +14,20 @@
 namespace banyan::cuda {
 namespace device {
 
+// By the first block, for all.
+__device__ inline void prefetch(const Constants& constants) {
+  constexpr int64_t kLine = 128 / sizeof(float);
+  if (blockIdx.x > 0) return;
+  for (int64_t i = threadIdx.x * kLine; i < constants.count; i += kBlockThreads * kLine) {
+    prefetch_line(constants.data + i);
+  }
+}
+
 template <class Kernel>
 __global__ __launch_bounds__(kBlockThreads) void run(const __grid_constant__ Kernel kernel,
                                                      std::byte* scratch, size_t scratch_bytes) {
   let_next_kernel_begin();
+  if constexpr (requires { kernel.constants(); }) prefetch(kernel.constants());
   wait_for_earlier_kernels();
   Block<kBlockThreads> block(scratch, scratch_bytes);
   kernel(block);
