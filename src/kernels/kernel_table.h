@@ -319,6 +319,7 @@ struct LatentAttentionArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, heads, width], heads dense inside a row
   int64_t q_row_stride = 0;
+  int64_t rows = 0;            // of all spans, or 0 if not known; it changes no bit
   const void* pool = nullptr;  // [pages, 1, page_size, width]; quantised rows are split at `rank`
   DType pool_dtype = DType::kF32;
   float* out = nullptr;  // [rows, heads, rank] dense

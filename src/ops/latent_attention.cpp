@@ -311,6 +311,7 @@ Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& s
   s.kernels.latent_attention({.launch = s.launch,
                               .q = q.f32(),
                               .q_row_stride = q.stride(0),
+                              .rows = spans.rows(),
                               .pool = s.pools.pool(latents),
                               .pool_dtype = spec.dtype,
                               .out = out.f32(),

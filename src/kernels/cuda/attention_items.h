@@ -79,8 +79,8 @@ struct TensorAttention {
 
   // Of a thread: at the start, then of those that multiply and of those that fetch.
   static constexpr int kRegisters = kBlocksPerMultiprocessor == 1 ? 168 : 128;
-  static constexpr int kMultiplyRegisters = kGroups == 2 ? 216 : kWide ? 248 : 184;
-  static constexpr int kFetchRegisters = kGroups == 2 ? 72 : kWide ? 88 : 72;
+  static constexpr int kMultiplyRegisters = kGroups == 2 ? 216 : kWide ? 248 : 176;
+  static constexpr int kFetchRegisters = kGroups == 2 ? 72 : kWide ? 88 : 80;
   static_assert(kGroups * kMultiplyRegisters + kFetchRegisters <= (kGroups + 1) * kRegisters);
 
   AttentionArgs a;

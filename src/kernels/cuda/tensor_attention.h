@@ -5,7 +5,7 @@
 // Queries are rounded to the type T of the pool, with the sign of the scale, and in f16 to 2^-6 of
 // their values, so that they do not overflow. Where the pool is quantised, T is bf16, to which its
 // rows are rounded (fp8 exactly). Keys come in tiles at multiples of 64 positions, and tiles in
-// parts at multiples of 512. With s = q k by wgmma, capped where scores are, and f the factor that
+// parts of 256 and later 512. With s = q k by wgmma, capped where scores are, and f the factor that
 // makes it an exponent of two, for each tile of a part in turn:
 //
 //   m' = max(f s) - h, if max(f s) is above m + h by more than kMaxSlack, else m
@@ -53,6 +53,7 @@ constexpr AttentionArgs attention_of(const LatentAttentionArgs& a) {
   return {.launch = a.launch,
           .q = a.q,
           .q_row_stride = a.q_row_stride,
+          .rows = a.rows,
           .k_pool = a.pool,
           .v_pool = a.pool,
           .pool_dtype = a.pool_dtype,
@@ -205,13 +206,24 @@ BANYAN_HOST_DEVICE inline LastStep last_step(const AttentionArgs& a, int64_t hea
   return {r.kept / (weight * r.kept + r.added)};
 }
 
+// Where parts of keys begin. The first of them are short: few keys of one sequence have several
+// blocks, too.
+inline constexpr int32_t kShortParts = 8, kShortPartKeys = 256, kLongPartKeys = 512;
+BANYAN_HOST_DEVICE constexpr int32_t part_begin(int32_t part) {
+  int32_t later = part - kShortParts;
+  return later < 0 ? part * kShortPartKeys : kShortParts * kShortPartKeys + later * kLongPartKeys;
+}
+BANYAN_HOST_DEVICE constexpr int32_t part_of(int32_t key) {
+  int32_t later = key - kShortParts * kShortPartKeys;
+  return later < 0 ? key / kShortPartKeys : kShortParts + later / kLongPartKeys;
+}
+
 // The parts of keys that rows of a span see.
 struct PartRange {
   int32_t begin, end;
 };
 BANYAN_HOST_DEVICE constexpr PartRange parts_of(KeyRange keys) {
-  constexpr auto kKeys = static_cast<int32_t>(kPartKeys);
-  return {keys.first / kKeys, (keys.end + kKeys - 1) / kKeys};
+  return {part_of(keys.first), keys.end > 0 ? part_of(keys.end - 1) + 1 : 0};
 }
 // Those that any row of a span may see.
 BANYAN_HOST_DEVICE constexpr KeyRange keys_of(const AttentionArgs& a, const SpanArgs& span) {

@@ -9,7 +9,6 @@
 namespace banyan::cuda::device {
 
 inline constexpr auto kTileKeys = static_cast<int32_t>(kKeyTile);
-inline constexpr auto kPartTokens = static_cast<int32_t>(kPartKeys);
 
 // The keys that any row of an item sees, and those that all see.
 struct ItemKeys {
@@ -27,8 +26,8 @@ __device__ ItemKeys keys_of(const AttentionArgs& a, const AttentionItem& item) {
 
 // The keys of an item's parts that any row sees, from the beginning of a tile on.
 __device__ inline KeyRange tile_keys(const AttentionItem& item, KeyRange any) {
-  int32_t first = max(item.parts.begin * kPartTokens, any.first / kTileKeys * kTileKeys);
-  return {first, min(item.parts.end * kPartTokens, any.end)};
+  int32_t first = max(part_begin(item.parts.begin), any.first / kTileKeys * kTileKeys);
+  return {first, min(part_begin(item.parts.end), any.end)};
 }
 
 // A thread of the warpgroup that fetches. A warp fetches sixteen rows of every tile.
@@ -103,10 +102,13 @@ class KeyFetcher {
   // Threads wait for the codes that they load, so that these should be in L2 by then.
   __device__ void prefetch(int row) const {
     if (!quantised() || row < 0 || lane() >= kRowsOfWarp) return;
-    prefetch_bulk(codes(a_.k_pool, row), row_shape().quantised_bytes());
-    if constexpr (!K::kLatent) {
-      prefetch_bulk(codes(a_.v_pool, row), row_shape().quantised_bytes());
-    }
+    prefetch_lines(codes(a_.k_pool, row));
+    if constexpr (!K::kLatent) prefetch_lines(codes(a_.v_pool, row));
+  }
+  __device__ static void prefetch_lines(const unsigned char* codes) {
+    constexpr int kLine = 128;
+#pragma unroll
+    for (int at = 0; at < row_shape().quantised_bytes(); at += kLine) prefetch_line(codes + at);
   }
 
   // Keys without a row become zeros: a weight of zero times what lies in memory might be NaN.
@@ -140,6 +142,8 @@ class KeyFetcher {
   // Sixteen lanes convert 64 columns of a row, and the warp those of two rows.
   __device__ void convert(const void* pool) {
     constexpr int kWords = kRowsOfWarp / 2;
+    // That are loaded at once, where registers hold them.
+    constexpr int kBlocks = K::kWidth == 128 && K::kRowGroups == 1 ? 2 : 1;
     int word = lane() % 16;
     asm volatile("" : "+r"(word));  // or registers keep what depends on it
     const unsigned char* from = codes(pool, 0) + word * 4;
@@ -148,21 +152,25 @@ class KeyFetcher {
                            static_cast<uint32_t>(word) * 8);
     float scale = scale_of(pool, 0);
 #pragma unroll 1
-    for (int block = 0; block < K::kWidth / 64; ++block) {
+    for (int block = 0; block < K::kWidth / 64; block += kBlocks) {
       if (K::kLatent && block * 64 == K::kValueWidth) scale = scale_of(pool, 1);
-      uint32_t words[kWords];
+      uint32_t words[kBlocks][kWords];
 #pragma unroll
       for (int r = 0; r < kWords; ++r) {
         int source = __shfl_sync(0xffffffffu, row_, 2 * r + lane() / 16);
-        words[r] = source < 0 ? 0 : *reinterpret_cast<const uint32_t*>(codes(from, source));
+        const auto* row = reinterpret_cast<const uint32_t*>(codes(from, source < 0 ? 0 : source));
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b) words[b][r] = source < 0 ? 0 : row[b * 16];
       }
-      if (a_.pool_dtype == DType::kI8) {
-        store<int8_t>(to, words, scale);
-      } else {
-        store<Float8E4M3>(to, words, scale);
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b, to += K::kBlockBytes) {
+        if (a_.pool_dtype == DType::kI8) {
+          store<int8_t>(to, words[b], scale);
+        } else {
+          store<Float8E4M3>(to, words[b], scale);
+        }
       }
-      from += 64;
-      to += K::kBlockBytes;
+      from += kBlocks * 64;
     }
     filler_.stored_stage();
   }

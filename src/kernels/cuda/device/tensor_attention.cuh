@@ -63,8 +63,8 @@ class Attender {
   };
   // Where a row is in the arguments.
   struct RowPlace {
-    int64_t token, head;  // head: of its head of keys
-    bool exists;
+    int64_t token = 0, head = 0;  // head: of its head of keys
+    bool exists = false;
   };
 
   // All threads of the warpgroups.
@@ -120,13 +120,17 @@ class Attender {
     int64_t heads = quotient(a_.q_heads, a_.kv_heads);
     float factor = query_factor(a_);
     constexpr int kChunks = K::kWidth / 8;
+    int64_t row_begin = a_.spans[item.span].row_begin;
+    auto rows = static_cast<int>(query_rows(a_, a_.spans[item.span]) - item.row);
+#pragma unroll 2
     for (int i = thread(); i < K::kTileRows * kChunks; i += K::kMultipliers) {
       int r = i / kChunks, chunk = i % kChunks;
-      RowPlace place = place_of(item, r);
-      const float* q = a_.q + (a_.spans[item.span].row_begin + place.token) * a_.q_row_stride +
-                       (item.kv_head * heads + place.head) * K::kWidth + chunk * 8;
       uint4 rounded = {};
+      // Of a step that decodes there are few.
+      RowPlace place = r < rows ? place_of(item, r) : RowPlace{};
       if (place.exists) {
+        const float* q = a_.q + (row_begin + place.token) * a_.q_row_stride +
+                         (item.kv_head * heads + place.head) * K::kWidth + chunk * 8;
         Eight x = load_eight(q);
 #pragma unroll
         for (float& value : x.at) value *= factor;
@@ -175,7 +179,7 @@ class Attender {
       }
       wait_for_keys<K::kLatent ? 0 : 1>(scores);
       first = next;
-      starts = first % kPartTokens == 0;
+      starts = first == part_begin(part_of(first));
       Softmax before = part;
       if (starts) part = {};
       Kept kept = weigh(scores, rows, first, part);
@@ -545,7 +549,7 @@ __device__ bool splits(const K& k, unsigned char* shared) {
   int* decision = most + 1;
   if (threadIdx.x == 0) {
     AttentionWork work{static_cast<int64_t>(sums[0]), static_cast<int64_t>(sums[1]), *most};
-    *decision = plan_of(a, work, k.blocks).split ? 1 : 0;
+    *decision = plan_of(a, work, K::kTileRows, k.blocks).split ? 1 : 0;
   }
   __syncthreads();
   return *decision != 0;

@@ -127,9 +127,9 @@ void attend_row(const AttentionArgs& a, int64_t row, int64_t head, KeyRange keys
   std::vector<float> total(static_cast<size_t>(a.value_dim));
   float max = kLowest, weight = 0;
   PartRange parts = parts_of(keys);
-  for (int64_t p = parts.begin; p < parts.end; ++p) {
+  for (int32_t p = parts.begin; p < parts.end; ++p) {
     Part<T> part{{}, std::vector<float>(total.size())};
-    for (int64_t first = p * kPartKeys; first < (p + 1) * kPartKeys; first += kKeyTile) {
+    for (int64_t first = part_begin(p); first < part_begin(p + 1); first += kKeyTile) {
       if (first + kKeyTile <= keys.first || first >= keys.end) continue;
       add_tile(a, query, tiles[static_cast<size_t>(first / kKeyTile - first_tile)], first, keys,
                part);
