@@ -8,38 +8,55 @@
 namespace banyan::cuda {
 namespace {
 
-// Eight columns at a time, which stay together.
-void pack_tiles(const PackArgs& a) {
+// The columns [begin, begin + kTile) of a row. Eight at a time stay together.
+void pack_row_of_tile(const PackArgs& a, int64_t r, int64_t begin) {
   constexpr int64_t kTogether = 8;
-  const auto* from = static_cast<const uint16_t*>(a.source);
-  for (int64_t r = 0; r < a.row_count; ++r) {
-    for (int64_t c = 0; c < tiles_of(a.k) * kTile; c += kTogether) {
-      uint16_t columns[kTogether] = {};
-      if (c < a.k) {
-        std::memcpy(columns, from + r * a.k + c, least(kTogether, a.k - c) * sizeof(uint16_t));
-      }
-      std::memcpy(static_cast<std::byte*>(a.packed) + tiled_offset(a.row_begin + r, c, a.k),
-                  columns, sizeof(columns));
+  const auto* from = static_cast<const uint16_t*>(a.source) + r * a.k;
+  for (int64_t c = begin; c < begin + kTile; c += kTogether) {
+    uint16_t columns[kTogether] = {};
+    if (c + kTogether <= a.k) {
+      std::memcpy(columns, from + c, sizeof(columns));
+    } else if (c < a.k) {
+      std::memcpy(columns, from + c, (a.k - c) * sizeof(uint16_t));
+    }
+    std::memcpy(static_cast<std::byte*>(a.packed) + tiled_offset(a.row_begin + r, c, a.k), columns,
+                sizeof(columns));
+  }
+}
+
+// Tile after tile: the other way round, every row would touch a page of each.
+void pack_tiles(const PackArgs& a) {
+  for (int64_t begin = 0; begin < a.k; begin += kTile) {
+    for (int64_t r = 0; r < a.row_count; ++r) pack_row_of_tile(a, r, begin);
+  }
+}
+
+// `to` is where the row's first code lies in the chunk, `columns` where others lie from there.
+template <Format F>
+void pack_row_of_chunk(const uint8_t* from, int64_t count, const Fragments::Place* columns,
+                       uint8_t* to) {
+  for (int64_t c = 0; c < kChunkColumns; ++c) {
+    uint8_t code = c < count ? from[c] : uint8_t{0};
+    uint8_t& byte = to[columns[c].byte];
+    if (!has_nibbles(F) || columns[c].nibble == 0) {  // which comes first
+      byte = code;
+    } else {
+      byte = static_cast<uint8_t>(byte | code << 4);
     }
   }
 }
 
+// Where a code lies is the sum of what its row and its column add.
 template <Format F>
 void pack_fragments(const PackArgs& a) {
   Fragments fragments(F, a.k, a.group);
+  Fragments::Place columns[kChunkColumns];
+  for (int64_t c = 0; c < kChunkColumns; ++c) columns[c] = fragments.code(0, c);
   const auto* from = static_cast<const uint8_t*>(a.source);
-  auto* to = static_cast<uint8_t*>(a.packed);
-  for (int64_t r = 0; r < a.row_count; ++r) {
-    for (int64_t c = 0; c < fragments.chunks() * kChunkColumns; ++c) {
-      uint8_t code = c < a.k ? from[r * a.k + c] : uint8_t{0};
-      auto [at, nibble] = fragments.code(a.row_begin + r, c);
-      if (!has_nibbles(F)) {
-        to[at] = code;
-      } else if (nibble == 0) {  // which comes first
-        to[at] = code;
-      } else {
-        to[at] = static_cast<uint8_t>(to[at] | code << 4);
-      }
+  for (int64_t begin = 0; begin < a.k; begin += kChunkColumns) {
+    for (int64_t r = 0; r < a.row_count; ++r) {
+      auto* to = static_cast<uint8_t*>(a.packed) + fragments.code(a.row_begin + r, begin).byte;
+      pack_row_of_chunk<F>(from + r * a.k + begin, a.k - begin, columns, to);
     }
   }
 }
