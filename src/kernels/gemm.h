@@ -125,6 +125,9 @@ struct GemmKernel {
   void (*pack)(const PackArgs&) = nullptr;
   void (*gather)(const GatherArgs&) = nullptr;
   void (*run)(const GemmArgs&) = nullptr;
+  // If not null and above 0: so many rows are a block, and a packed matrix is its blocks one after
+  // the other, each packed like a matrix of its own.
+  int64_t (*block_rows)(int64_t k, int64_t group) = nullptr;
 };
 
 }  // namespace banyan

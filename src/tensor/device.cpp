@@ -1,5 +1,6 @@
 #include "tensor/device.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/os/memory.h"
@@ -21,6 +22,7 @@ constinit const DeviceOps kHostDevice = {
     .allocate = [](void*, size_t bytes) { return reserve_memory(bytes); },
     .release = [](void*, std::byte* data, size_t bytes) { release_memory(data, bytes); },
     .upload = copy_now,
+    .upload_pinned = copy_now,
     .download = copy_now,
     .synchronise = [](void*) {},
     .available_bytes = [](void*) { return available_memory_bytes(); },
@@ -74,6 +76,31 @@ Staging::Staging(const DeviceQueue& queue, void* to, size_t bytes)
 
 void Staging::upload() {
   if (!queue_.ops().host_memory) queue_.upload(to_, block_.data(), bytes_);
+}
+
+DoubleStaging::~DoubleStaging() {
+  for (const Buffer& buffer : buffers_) queue_.wait(buffer.copied);
+}
+
+std::byte* DoubleStaging::begin(void* to, size_t bytes) {
+  to_ = to;
+  bytes_ = bytes;
+  if (queue_.ops().host_memory) return static_cast<std::byte*>(to);
+  Buffer& buffer = buffers_[current_];
+  queue_.wait(buffer.copied);
+  if (buffer.block.size() < bytes) {
+    buffer.block = HostBlock();  // not both at a time
+    buffer.block = HostBlock(queue_, std::max(bytes, bytes_min_));
+  }
+  return buffer.block.data();
+}
+
+void DoubleStaging::upload() {
+  if (queue_.ops().host_memory) return;
+  Buffer& buffer = buffers_[current_];
+  queue_.upload_pinned(to_, buffer.block.data(), bytes_);
+  buffer.copied = queue_.mark();
+  current_ = 1 - current_;
 }
 
 HostView::HostView(const DeviceQueue& queue, const void* from, size_t bytes)

@@ -24,6 +24,9 @@ struct DeviceOps {
   void (*release)(void* queue, std::byte* data, size_t bytes) = nullptr;
   // `from` may be changed as soon as this returns.
   void (*upload)(void* queue, void* to, const void* from, size_t bytes) = nullptr;
+  // Without a copy on the host: `from`, of allocate_host(), may be changed only once the queue is
+  // synchronised or a later mark reached.
+  void (*upload_pinned)(void* queue, void* to, const void* from, size_t bytes) = nullptr;
   // `to` is valid once the queue is synchronised, or a later mark reached. Unless it is of
   // allocate_host(), this may wait for all work on the queue.
   void (*download)(void* queue, void* to, const void* from, size_t bytes) = nullptr;
@@ -57,6 +60,9 @@ class DeviceQueue {
 
   void upload(void* to, const void* from, size_t bytes) const {
     ops_.upload(handle_, to, from, bytes);
+  }
+  void upload_pinned(void* to, const void* from, size_t bytes) const {
+    ops_.upload_pinned(handle_, to, from, bytes);
   }
   void download(void* to, const void* from, size_t bytes) const {
     ops_.download(handle_, to, from, bytes);
@@ -129,6 +135,33 @@ class Staging {
   std::byte* to_;
   size_t bytes_;
   std::vector<std::byte> block_;
+};
+
+// Staging of many uploads, double buffered: while the device copies one pinned buffer, the host
+// fills the other. Buffers are reused, since fresh memory costs more than all that is done to it.
+class DoubleStaging {
+ public:
+  // Buffers have at least `bytes`, and exist once there is something to upload.
+  DoubleStaging(const DeviceQueue& queue, size_t bytes) : queue_(queue), bytes_min_(bytes) {}
+  DoubleStaging(const DoubleStaging&) = delete;
+  DoubleStaging& operator=(const DoubleStaging&) = delete;
+  ~DoubleStaging();
+
+  // Where to prepare the bytes of [to, to + bytes), undefined as yet, that upload() then sends.
+  std::byte* begin(void* to, size_t bytes);
+  void upload();
+
+ private:
+  struct Buffer {
+    HostBlock block;
+    uint64_t copied = 0;  // the mark of its last upload
+  };
+  const DeviceQueue& queue_;
+  size_t bytes_min_;
+  Buffer buffers_[2];
+  int current_ = 0;
+  void* to_ = nullptr;
+  size_t bytes_ = 0;
 };
 
 // A host view of device bytes, valid from the next synchronise of the queue: in place if the host

@@ -17,6 +17,7 @@ namespace banyan {
 namespace {
 
 constexpr size_t kProblemsShown = 8;
+constexpr int64_t kStagingBytes = 32 << 20;  // long copies, soon allocated
 
 int64_t element_count(std::initializer_list<int64_t> shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
@@ -75,7 +76,9 @@ std::byte* WeightStore::allocate(size_t bytes) {
 }
 
 WeightLoader::WeightLoader(LoadOptions options)
-    : options_(std::move(options)), store_(*options_.queue) {
+    : options_(std::move(options)),
+      store_(*options_.queue),
+      staging_(*options_.queue, kStagingBytes) {
   CHECK(options_.dry || options_.kernels->device == &options_.queue->ops(), "{} kernels on {}",
         options_.kernels->name, options_.queue->ops().name);
   if (options_.source == nullptr) return;
@@ -189,16 +192,18 @@ void WeightLoader::pack(RankPart& part, const PackedMatrix& matrix, int64_t inde
   write(part, one);
 }
 
-void WeightLoader::write(RankPart& part, PackedMatrix matrix) {
-  if (options_.dry) return;
-  Staging stage(*options_.queue, matrix.data, matrix.bytes);
-  matrix.data = stage.data();
-  int64_t row = 0;
-  for (MatrixSource& source : part.sources) {
-    Status status = pack_rows(source, matrix, row, part.columns,
-                              options_.kernels->*matrix.format->kernel, *options_.threads);
-    if (!status) problems_.push_back(status.error().message);
-    row += source.rows;
+void WeightLoader::write(RankPart& part, const PackedMatrix& matrix) {
+  if (options_.dry || !load_stored(part)) return;
+  const GemmKernel& kernel = options_.kernels->*matrix.format->kernel;
+  PackedMatrix piece = matrix;
+  int64_t rows = rows_of_piece(matrix);
+  for (int64_t row = 0; row < matrix.rows; row += rows) {
+    piece.rows = std::min(rows, matrix.rows - row);
+    piece.bytes = kernel.packed_bytes(piece.rows, matrix.columns, matrix.group);
+    if (!write_rows(part, row, piece)) return;
+    piece.data = static_cast<std::byte*>(piece.data) + piece.bytes;
+  }
+  for (const MatrixSource& source : part.sources) {
     int64_t bytes = source.rows * matrix.columns * sizeof(float);
     if (source.stored) {
       bytes = 0;
@@ -207,7 +212,40 @@ void WeightLoader::write(RankPart& part, PackedMatrix matrix) {
     }
     report_progress(bytes);
   }
-  stage.upload();
+}
+
+bool WeightLoader::load_stored(RankPart& part) {
+  size_t problems = problems_.size();
+  for (MatrixSource& source : part.sources) {
+    if (!source.stored) continue;
+    if (Status loaded = source.stored->load(); !loaded) {
+      problems_.push_back(loaded.error().message);
+    }
+  }
+  return problems_.size() == problems;
+}
+
+bool WeightLoader::write_rows(const RankPart& part, int64_t row_begin, PackedMatrix piece) {
+  size_t problems = problems_.size();
+  piece.data = staging_.begin(piece.data, as_size(piece.bytes));
+  int64_t row = -row_begin;
+  for (const MatrixSource& source : part.sources) {
+    Status packed = pack_rows(source, piece, row, part.columns,
+                              options_.kernels->*piece.format->kernel, *options_.threads);
+    if (!packed) problems_.push_back(packed.error().message);
+    row += source.rows;
+  }
+  staging_.upload();
+  return problems_.size() == problems;
+}
+
+int64_t WeightLoader::rows_of_piece(const PackedMatrix& matrix) const {
+  const GemmKernel& kernel = options_.kernels->*matrix.format->kernel;
+  if (options_.queue->ops().host_memory || kernel.block_rows == nullptr) return matrix.rows;
+  int64_t block = kernel.block_rows(matrix.columns, matrix.group);
+  if (block == 0) return matrix.rows;
+  auto bytes = static_cast<int64_t>(kernel.packed_bytes(block, matrix.columns, matrix.group));
+  return std::max<int64_t>(kStagingBytes / bytes, 1) * block;
 }
 
 void WeightLoader::record(const RankPart& part, const PackedMatrix& matrix, double share) {

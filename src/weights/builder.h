@@ -157,7 +157,13 @@ class WeightLoader {
   void pack(RankPart& part, const PackedMatrix& matrix, int64_t index, MatrixUse use,
             const TokenShare& share);
   // Packs one matrix, which must be allocated unless the load is dry.
-  void write(RankPart& part, PackedMatrix matrix);
+  void write(RankPart& part, const PackedMatrix& matrix);
+  // Reads what is needed of stored matrices before they are packed; false after a problem.
+  bool load_stored(RankPart& part);
+  // Packs and sends the part of it that is `piece`, from row `row_begin` on; false after a problem.
+  bool write_rows(const RankPart& part, int64_t row_begin, PackedMatrix piece);
+  // How many rows of `matrix` are packed before they are sent.
+  int64_t rows_of_piece(const PackedMatrix& matrix) const;
   void record(const RankPart& part, const PackedMatrix& matrix, double share);
   void report_progress(int64_t bytes);
   // Counts a weight that `share` of the tokens pass through.
@@ -166,6 +172,7 @@ class WeightLoader {
   LoadOptions options_;
   std::optional<StackedSource> stacked_;  // wraps options_.source, if there is one
   WeightStore store_;
+  DoubleStaging staging_;
   std::vector<StateSpec> states_;
   std::vector<MatrixRecord> matrices_;
   std::vector<ExpertLayer> expert_layers_;

@@ -15,7 +15,9 @@
 namespace banyan {
 namespace {
 
-constexpr int64_t kPackNumbers = 1 << 18;  // elements that a worker packs at a time
+// Elements that a worker packs at a time. They stay in its cache, and an expert of a million has
+// some for every worker.
+constexpr int64_t kPackNumbers = 1 << 15;
 
 const WeightFormat* wider(const WeightFormat* a, const WeightFormat* b) {
   if (a == nullptr || a == b) return b;
@@ -312,18 +314,19 @@ Status make_codes(const MatrixSource& part, const MatrixForm& form, int64_t colu
   return {};
 }
 
-Status pack_rows(MatrixSource& part, const PackedMatrix& matrix, int64_t row_begin,
+Status pack_rows(const MatrixSource& part, const PackedMatrix& matrix, int64_t row_begin,
                  const ColumnCut& cut, const GemmKernel& kernel, ThreadPool& threads) {
-  if (part.stored) TRY(part.stored->load());
+  int64_t first = std::max<int64_t>(0, -row_begin);
+  int64_t last = std::min(part.rows, matrix.rows - row_begin);
   int64_t grain = matrix.format->quantise_rows;
   int64_t chunk = std::clamp<int64_t>(kPackNumbers / cut.whole, 1, part.rows);
   chunk = divide_up(chunk, grain) * grain;
   std::mutex mutex;
   Status status;
-  threads.parallel_for(part.rows, chunk, [&](int64_t begin, int64_t end) {
+  threads.parallel_for(last - first, chunk, [&](int64_t begin, int64_t end) {
     RowPacker packer(part, matrix, row_begin, cut, kernel);
-    for (int64_t row = begin; row < end; row += chunk) {
-      if (Status packed = packer.pack(row, std::min(end, row + chunk)); !packed) {
+    for (int64_t row = first + begin; row < first + end; row += chunk) {
+      if (Status packed = packer.pack(row, std::min(first + end, row + chunk)); !packed) {
         std::lock_guard lock(mutex);
         status = packed;
         return;

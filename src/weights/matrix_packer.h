@@ -60,9 +60,10 @@ std::vector<std::span<const MatrixSource>> split_by_form(std::span<const MatrixS
 // Whether the codes of `part` are used unchanged.
 bool keeps_codes(const MatrixSource& part, const MatrixForm& form);
 
-// Reads `part`, converts it and packs it as rows [row_begin, row_begin + part.rows) of `matrix`,
-// with the columns of `cut`. Calls load() for the scales.
-Status pack_rows(MatrixSource& part, const PackedMatrix& matrix, int64_t row_begin,
+// Reads the rows of `part` that become rows of `matrix`, if its first one would be row `row_begin`,
+// converts them and packs the columns of `cut`. `row_begin` is negative if `matrix` is a piece of
+// what `part` belongs to. What is stored has been loaded.
+Status pack_rows(const MatrixSource& part, const PackedMatrix& matrix, int64_t row_begin,
                  const ColumnCut& cut, const GemmKernel& kernel, ThreadPool& threads);
 
 // Rows [begin, end) of `part` as codes of `form`, equal to those of packing; `rows` is scratch

@@ -87,7 +87,8 @@ GemmKernel gemm_kernel() {
           .workspace_bytes = gemm_workspace_bytes<F>,
           .pack = pack_weights<F>,
           .gather = launch<Device, Gather<F>, GatherArgs>,
-          .run = run_gemm<Device, F>};
+          .run = run_gemm<Device, F>,
+          .block_rows = Packed<F>::block_rows};
 }
 
 template <class Device>

@@ -66,6 +66,13 @@ struct Packed {
     return (all + 63) / 64 * 64;
   }
 
+  // Of GemmKernel: blocks of f32 rows are whole lines of 64 bytes.
+  static constexpr int64_t block_rows(int64_t k, int64_t group) {
+    if (is_tiled(F)) return kTile;
+    if (in_fragments(F, k, group)) return kChunkRows;
+    return F == Format::kF32 ? 16 : 0;
+  }
+
   BANYAN_HOST_DEVICE constexpr int64_t groups() const { return quotient(k, group); }
   BANYAN_HOST_DEVICE constexpr const uint8_t* row(int64_t j) const {
     return data + j * row_bytes(k);

@@ -103,7 +103,8 @@ void upload(void* queue, void* to, const void* from, size_t bytes) {
   if (bytes > 0) call.bytes.assign(data, data + bytes);
 }
 
-void download(void* queue, void* to, const void* from, size_t bytes) {
+// The device reads and writes pinned memory when it gets there.
+void copy_pinned(void* queue, void* to, const void* from, size_t bytes) {
   push(queue, CopyArgs{to, from, bytes}, [](const Call& c) {
     const CopyArgs& copy = args_of<CopyArgs>(c);
     if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
@@ -165,7 +166,8 @@ constinit const DeviceOps kDevice = {
     .allocate = allocate,
     .release = release,
     .upload = upload,
-    .download = download,
+    .upload_pinned = copy_pinned,
+    .download = copy_pinned,
     .synchronise = synchronise,
     .available_bytes = [](void*) { return available_memory_bytes(); },
     .mark = mark,

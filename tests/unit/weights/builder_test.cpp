@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "kernels/kernel_table.h"
 #include "kernels/select.h"
 
 namespace banyan::builder_test {
@@ -307,6 +308,37 @@ TEST(BuilderDummy, RandomWeightsDoNotDependOnFusion) {
     q.insert(q.end(), k.begin(), k.end());
     EXPECT_EQ(fused, q) << format;
     EXPECT_NE(random_rows(format, {{"k", 40}}), random_rows(format, {{"q", 40}})) << format;
+  }
+}
+
+// The packed bytes of random weights on a device whose memory the host cannot read.
+std::vector<std::byte> packed_bytes(const char* quantization, int64_t columns,
+                                    std::initializer_list<MatrixPart> parts) {
+  ThreadPool threads(3);
+  const KernelTable* kernels = *select_kernels("cuda_emulated");
+  DeviceQueue queue(*kernels->device);
+  QuantizationPlan plan = QuantizationPlan::create(quantization, {}).value();
+  WeightLoader loader({.kernels = kernels, .queue = &queue, .threads = &threads, .plan = &plan});
+  PackedMatrix matrix = (Builder(loader) / "m").stacked(parts, columns).at(0);
+  EXPECT_TRUE(loader.finish().has_value());
+  HostView view(queue, matrix.data, matrix.bytes);
+  queue.synchronise();
+  return {view.as<std::byte>(), view.as<std::byte>() + matrix.bytes};
+}
+
+// Matrices that do not fit the buffer of uploads are packed and sent in pieces of whole blocks.
+TEST(BuilderDummy, LongMatricesArriveInPieces) {
+  constexpr int64_t kColumns = 4096, kFew = 64, kMany = 9000;  // 74 MB of bf16, 37 of int8
+  for (const char* format : {"none", "int8"}) {
+    std::vector<std::byte> all = packed_bytes(format, kColumns, {{"q", kFew}, {"k", kMany}});
+    std::vector<std::byte> few = packed_bytes(format, kColumns, {{"q", kFew}});
+    std::vector<std::byte> part = packed_bytes(format, kColumns, {{"k", kMany}});
+    size_t packed = (kFew + kMany) / kFew * few.size();  // the last block is not full
+    few.insert(few.end(), part.begin(), part.end());
+    ASSERT_EQ(all.size(), few.size());
+    all.resize(packed);
+    few.resize(packed);
+    EXPECT_TRUE(all == few) << format;
   }
 }
 

@@ -148,6 +148,8 @@ const DeviceOps kCard = {
     .release = release,
     .upload = [](void* queue, void* to, const void* from,
                  size_t bytes) { queue_of(queue).upload(to, from, bytes); },
+    .upload_pinned = [](void* queue, void* to, const void* from,
+                        size_t bytes) { queue_of(queue).upload_pinned(to, from, bytes); },
     .download = download,
     .synchronise = [](void* queue) { queue_of(queue).synchronise(); },
     .available_bytes = available_bytes,

@@ -125,6 +125,12 @@ class Queue {
     }
   }
 
+  // `from` is pinned, and is read when the stream gets there.
+  void upload_pinned(void* to, const void* from, size_t bytes) {
+    flush();
+    BANYAN_CHECK_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
+  }
+
   // The end of what is on the stream now, and whether the card has got there.
   uint64_t mark() {
     flush();
