@@ -206,7 +206,23 @@ void decode_cp(Line& line) {
   }
 }
 
-constexpr Rule kRules[] = {{"cp", decode_cp}};
+// What caches are to keep changes nothing that a program could see.
+void run_policy(Warp& warp, const Instruction& in) {
+  auto* to = warp.lanes<uint64_t>(in.operands[0]);
+  for_lanes(warp.mask, [&](int lane) { to[lane] = 0; });
+}
+
+void decode_policy(Line& line) {
+  line.need("fractional");
+  while (!line.take_prefix("L2::").empty()) {
+  }
+  line.need("b64");
+  line.instruction.run = &run_policy;
+  line.result(kB64);
+  if (line.left() > 0) line.text();  // for how much of what is read
+}
+
+constexpr Rule kRules[] = {{"cp", decode_cp}, {"createpolicy", decode_policy}};
 
 }  // namespace
 

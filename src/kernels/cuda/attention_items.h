@@ -17,10 +17,14 @@ struct AttentionItem {
 
 // Calls body(AttentionItem) for every item of worker `index` of `count`, which also looks at the
 // spans of all others: of these it computes no more than where the next one begins.
+//
+// Later rows see more keys, so that a span's last tiles come first. Workers take turns at them back
+// and forth: who had a longer item than the others has a shorter one next.
 template <int kTileRows, class Body>
 BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, int64_t index,
                                             int64_t count, const Body& body) {
   int64_t next = index, results = 0;  // next: of the worker's items, counted from the span's first
+  auto step = static_cast<int>(2 * (count - index) - 1);
   int64_t per_token = rows_per_token(a);
   for (int64_t s = 0; s < a.span_count; ++s) {
     const SpanArgs& span = a.spans[s];
@@ -28,13 +32,16 @@ BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, 
     PartRange parts = {0, 1};
     if (split || next < tiles * a.kv_heads) parts = parts_of(keys_of(a, span));
     int64_t pieces = split ? parts.end - parts.begin : 1, items = tiles * a.kv_heads * pieces;
-    for (; next < items; next += count) {
+    while (next < items) {
       int64_t at = quotient(next, pieces), piece = next - at * pieces;
-      int64_t kv_head = quotient(at, tiles), tile = at - kv_head * tiles;
+      int64_t before = quotient(at, a.kv_heads), kv_head = at - before * a.kv_heads;
+      int64_t tile = tiles - 1 - before;
       auto begin = static_cast<int32_t>(parts.begin + piece);
       body(AttentionItem{s, results, static_cast<int32_t>(kv_head),
                          static_cast<int32_t>(tile * kTileRows),
                          split ? PartRange{begin, begin + 1} : parts});
+      next += step;
+      step = static_cast<int>(2 * count) - step;
     }
     next -= items;
     if (split) results += part_results(a, span);

@@ -248,16 +248,16 @@ struct TensorGemm {
 };
 
 // The rows of a matrix, or likely so: only the card knows how many experts have.
-inline int64_t likely_rows(const GemmArgs& a) {
+BANYAN_HOST_DEVICE inline int64_t likely_rows(const GemmArgs& a) {
   constexpr int64_t kLikelyTopK = 8;
   const GemmGroup& w = a.weights;
   if (w.begins == nullptr) return a.x_rows;
-  return (a.x_rows * (a.x_index != nullptr ? kLikelyTopK : 1) + w.count - 1) / w.count;
+  return quotient(a.x_rows * (a.x_index != nullptr ? kLikelyTopK : 1) + w.count - 1, w.count);
 }
 
 // How many rows a tile should have: all of a matrix, but some more of experts. Few of those have
 // exactly as many as is likely, and whose rows do not fit reads its weights again.
-inline int64_t tile_rows_wanted(const GemmArgs& a) {
+BANYAN_HOST_DEVICE inline int64_t tile_rows_wanted(const GemmArgs& a) {
   int64_t rows = likely_rows(a);
   return a.weights.begins == nullptr ? rows : rows + least(rows / 2 + 2, 24);
 }

@@ -45,6 +45,23 @@ __device__ inline void copy_bulk(uint32_t to, const void* from, uint32_t bytes, 
       : "memory");
 }
 
+// How L2 keeps what a copy reads: what is read once should leave before all else, or the weights of
+// a layer drive out activations, keys and the code of kernels.
+__device__ inline uint64_t cache_policy(bool read_once) {
+  uint64_t once, again;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(again));
+  return read_once ? once : again;
+}
+__device__ inline void copy_bulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier,
+                                 uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1], %2, [%3], %4;" ::"r"(to),
+      "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier), "l"(policy)
+      : "memory");
+}
+
 // To the same place in the shared memory of each block of the cluster whose rank's bit `ranks` has,
 // at whose own barriers the bytes arrive.
 __device__ inline void copy_bulk_to_blocks(uint32_t to, const void* from, uint32_t bytes,

@@ -108,10 +108,23 @@ struct Device {
   }
 };
 
+// What is allocated was planned from what was free, so that another program has taken it since.
+[[noreturn]] void end_without_memory(size_t bytes) {
+  size_t free = 0, total = 0;
+  BANYAN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
+  std::fprintf(stderr,
+               "out of GPU memory: %zu MB asked for, %zu of %zu MB are free; stop other programs on "
+               "the GPU, or lower --mem-fraction-static\n",
+               bytes >> 20, free >> 20, total >> 20);
+  std::_Exit(1);
+}
+
 std::byte* allocate(void* queue, size_t bytes) {
   void* data = nullptr;
   queue_of(queue).flush();
-  BANYAN_CHECK_CUDA(cudaMalloc(&data, bytes));
+  cudaError_t error = cudaMalloc(&data, bytes);
+  if (error == cudaErrorMemoryAllocation) end_without_memory(bytes);
+  check(error, "cudaMalloc");
   BANYAN_CHECK_CUDA(cudaMemsetAsync(data, 0, bytes, queue_of(queue).stream()));
   return static_cast<std::byte*>(data);
 }

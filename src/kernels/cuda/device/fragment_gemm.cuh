@@ -21,7 +21,8 @@ class ChunkFetcher {
       : a_(g.a),
         fragments_(G::kFormat, g.a.k, g.a.group),
         sources_(reinterpret_cast<int*>(shared + G::kSources)),
-        filler_(shared_address(shared)) {}
+        filler_(shared_address(shared)),
+        policy_(cache_policy(tile_rows_wanted(g.a) <= G::kRows)) {}
 
   __device__ void run() {
     for_output_tiles(Warp(), a_, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
@@ -45,7 +46,7 @@ class ChunkFetcher {
           static_cast<const std::byte*>(a_.weights.weight) + tile.matrix * a_.weights.weight_stride;
       int64_t at = tile.feature / kChunkRows * fragments_.chunks() + chunk;
       barrier_arrive_expecting(filler_.ring().full(stage), bytes);
-      copy_bulk(to + G::kRowBytes, matrix + at * bytes, bytes, filler_.ring().full(stage));
+      copy_bulk(to + G::kRowBytes, matrix + at * bytes, bytes, filler_.ring().full(stage), policy_);
     }
     int64_t segment = tile.matrix * a_.weights.segment_step;
     fetch_rows(to, segment, chunk);
@@ -90,6 +91,7 @@ class ChunkFetcher {
   Fragments fragments_;
   int* sources_;
   RingFiller<G> filler_;
+  uint64_t policy_;  // of weights
 };
 
 // A thread of the warpgroup that multiplies.

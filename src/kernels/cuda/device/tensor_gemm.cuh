@@ -56,6 +56,7 @@ class WeightSource {
             tile.matrix * a.weights.weight_stride + (first * columns + column_tile) * kTileBytes;
     groups_ = static_cast<int>(least(G::kGroups, tiles_of(a.n) - first));
     if (G::kSharers > 1 && groups_ < 0) groups_ = 0;
+    policy_ = cache_policy(tile_rows_wanted(a) <= G::kRows);
   }
 
   // Begins to fetch the next 64 columns. `more` bytes of other copies fill the stage, too.
@@ -65,7 +66,7 @@ class WeightSource {
     const std::byte* from = from_;
 #pragma unroll
     for (int i = 0; i < G::kGroups; ++i, to += kTileBytes, from += next_group_) {
-      if (i < groups_) copy_bulk(to, from, kTileBytes, full);
+      if (i < groups_) copy_bulk(to, from, kTileBytes, full, policy_);
     }
     from_ += kTileBytes;
   }
@@ -74,6 +75,7 @@ class WeightSource {
   const std::byte* from_;  // of the first group
   int64_t next_group_;     // bytes
   int groups_;
+  uint64_t policy_;
 };
 
 // Rows of x that follow each other: all of a tile, or a part for all blocks that share them.
