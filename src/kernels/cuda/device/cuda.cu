@@ -113,8 +113,8 @@ struct Device {
   size_t free = 0, total = 0;
   BANYAN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
   std::fprintf(stderr,
-               "out of GPU memory: %zu MB asked for, %zu of %zu MB are free; stop other programs on "
-               "the GPU, or lower --mem-fraction-static\n",
+               "out of GPU memory: %zu MB asked for, %zu of %zu MB are free; stop other "
+               "programs on the GPU, or lower --mem-fraction-static\n",
                bytes >> 20, free >> 20, total >> 20);
   std::_Exit(1);
 }
