@@ -62,7 +62,7 @@ struct TensorAttention {
   static constexpr int kOwnKeys = kKeyTile / ValueGroups;  // of a warpgroup, in each tile
   static constexpr int kOwnValues = kValueWidth / ValueGroups;
   static constexpr bool kLatent = kValueWidth < kWidth;
-  static constexpr bool kWide = kWidth > 128;
+  static constexpr bool kWide = kWidth > 128, kNarrow = kWidth < 128;
   static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
   static constexpr int kMultipliers = kGroups * kWarpgroup;
   static constexpr int kThreads = kMultipliers + kWarpgroup;
@@ -86,8 +86,8 @@ struct TensorAttention {
 
   // Of a thread: at the start, then of those that multiply and of those that fetch.
   static constexpr int kRegisters = kBlocksPerMultiprocessor == 1 ? 168 : 128;
-  static constexpr int kMultiplyRegisters = kGroups == 2 ? 216 : kWide ? 248 : 176;
-  static constexpr int kFetchRegisters = kGroups == 2 ? 72 : kWide ? 88 : 80;
+  static constexpr int kMultiplyRegisters = kGroups == 2 ? (kNarrow ? 208 : 216) : kWide ? 248 : 176;
+  static constexpr int kFetchRegisters = kGroups == 2 ? (kNarrow ? 88 : 72) : kWide ? 88 : 80;
   static_assert(kGroups * kMultiplyRegisters + kFetchRegisters <= (kGroups + 1) * kRegisters);
 
   AttentionArgs a;
