@@ -224,7 +224,9 @@ TEST(Cuda, ARowHasTheSameBitsInEveryTile) {
     std::vector<Case> cases = {{200, 192, {100, tiled ? 768 : 300}},
                                {70, 192, {12, 29, 50, 100}},
                                {70, 512, {12, 29, 50, 100}}};
-    if (tiled) cases.insert(cases.end(), {{200, 512, {192, 300}}, {400, 512, {192}}});
+    if (tiled) {
+      cases.insert(cases.end(), {{70, 192, {768}}, {200, 512, {192, 300}}, {400, 512, {100, 192}}});
+    }
     for (const Case& of : cases) {
       Weights weights(format, of.n, of.k, format.quantised ? 64 : of.k, random);
       PackedWeights packed(cuda_table(), weights);

@@ -86,7 +86,9 @@ struct TensorAttention {
 
   // Of a thread: at the start, then of those that multiply and of those that fetch.
   static constexpr int kRegisters = kBlocksPerMultiprocessor == 1 ? 168 : 128;
-  static constexpr int kMultiplyRegisters = kGroups == 2 ? (kNarrow ? 208 : 216) : kWide ? 248 : 176;
+  static constexpr int kMultiplyRegisters = kGroups == 2 ? (kNarrow ? 208 : 216)
+                                            : kWide      ? 248
+                                                         : 176;
   static constexpr int kFetchRegisters = kGroups == 2 ? (kNarrow ? 88 : 72) : kWide ? 88 : 80;
   static_assert(kGroups * kMultiplyRegisters + kFetchRegisters <= (kGroups + 1) * kRegisters);
 

@@ -18,9 +18,8 @@ BANYAN_HOST_DEVICE constexpr int64_t query_rows(const AttentionArgs& a, const Sp
   return span.row_count * rows_per_token(a);
 }
 
-// Few tiles leave most of a card idle, or all of it to wait for the last ones: then their parts are
-// computed by blocks of their own, which write their sums to scratch memory, and MergeParts merges
-// them.
+// Few tiles leave most of a card idle: then their parts are computed by blocks of their own, which
+// write their sums to scratch memory, and MergeParts merges them.
 struct AttentionPlan {
   bool split;
   int64_t results;  // of parts, each part_floats() long
@@ -56,19 +55,17 @@ BANYAN_HOST_DEVICE constexpr AttentionWork work_of(const AttentionArgs& a, const
   return {tiles_of(a, span, tile_rows) * a.kv_heads, part_results(a, span),
           parts.end - parts.begin};
 }
-// For so many blocks. Tiles of prompts have rows enough for their sums to be most of what moves.
+// For so many blocks.
 BANYAN_HOST_DEVICE constexpr AttentionPlan plan_of(const AttentionArgs& a,
-                                                   const AttentionWork& work, int64_t tile_rows,
-                                                   int64_t blocks) {
-  int64_t rounds = tile_rows > kQueryTile ? 1 : 4;
+                                                   const AttentionWork& work, int64_t blocks) {
   bool fits =
       static_cast<size_t>(work.results * part_floats(a)) * sizeof(float) <= kPartScratchBytes;
-  return {work.tiles < rounds * blocks && work.most_parts > 1 && fits, work.results};
+  return {work.tiles < blocks && work.most_parts > 1 && fits, work.results};
 }
 inline AttentionPlan attention_plan(const AttentionArgs& a, int64_t tile_rows, int64_t blocks) {
   AttentionWork work;
   for (int64_t s = 0; s < a.span_count; ++s) work = work + work_of(a, a.spans[s], tile_rows);
-  return plan_of(a, work, tile_rows, blocks);
+  return plan_of(a, work, blocks);
 }
 
 // Where a row's sums of a part lie in scratch memory, in floats.
@@ -93,7 +90,7 @@ struct MergeParts {
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    if (plan_of(a, work_over(block), tile_rows, blocks).split) return merge_all(block);
+    if (plan_of(a, work_over(block), blocks).split) return merge_all(block);
     if (rounded.workspace == nullptr) return;
     int64_t fours = a.q_heads * a.value_dim / 4;
     for_all(block, a.rows * fours, [&](int64_t i) {

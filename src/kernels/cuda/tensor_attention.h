@@ -208,7 +208,7 @@ BANYAN_HOST_DEVICE inline LastStep last_step(const AttentionArgs& a, int64_t hea
 
 // Where parts of keys begin. The first of them are short: few keys of one sequence have several
 // blocks, too.
-inline constexpr int32_t kShortParts = 8, kShortPartKeys = 256, kLongPartKeys = 512;
+inline constexpr int32_t kShortParts = 4, kShortPartKeys = 256, kLongPartKeys = 512;
 BANYAN_HOST_DEVICE constexpr int32_t part_begin(int32_t part) {
   int32_t later = part - kShortParts;
   return later < 0 ? part * kShortPartKeys : kShortParts * kShortPartKeys + later * kLongPartKeys;

@@ -262,24 +262,22 @@ BANYAN_HOST_DEVICE inline int64_t tile_rows_wanted(const GemmArgs& a) {
   return a.weights.begins == nullptr ? rows : rows + least(rows / 2 + 2, 24);
 }
 
-// Whether tiles of `many` rows, two groups each, take a card no longer than tiles of `few`. A round
-// of one tile for each multiprocessor takes as long as L2 takes to deliver features and rows, which
-// two blocks share unless they are of experts.
-inline bool fewer_rounds(const GemmArgs& a, int64_t many, int64_t few, int64_t multiprocessors) {
-  constexpr int64_t kFeatures = 2 * kTile;
-  int64_t sharers = a.weights.begins == nullptr ? 2 : 1;
-  auto time = [&](int64_t rows) {
-    int64_t tiles = (likely_rows(a) + rows - 1) / rows * ((a.n + kFeatures - 1) / kFeatures);
-    int64_t rounds = (a.weights.count * tiles + multiprocessors - 1) / multiprocessors;
-    return rounds * (kFeatures + rows / sharers);
-  };
-  return time(many) <= time(few);
+// How long tiles of so many rows, two groups each, take a card, in units of a row's products:
+// rounds of one tile for each multiprocessor, each of which also begins and ends. Experts hardly
+// ever have whole tiles of rows.
+inline int64_t time_of_tiles(const GemmArgs& a, int64_t rows, int64_t multiprocessors) {
+  constexpr int64_t kFeatures = 2 * kTile, kBeginAndEnd = 24;
+  int64_t likely = likely_rows(a), across = (a.n + kFeatures - 1) / kFeatures;
+  int64_t tiles = a.weights.begins == nullptr
+                      ? a.weights.count * ((likely + rows - 1) / rows) * across
+                      : a.weights.count * (2 * likely + rows) * across / (2 * rows);
+  return (tiles + multiprocessors - 1) / multiprocessors * (rows + kBeginAndEnd);
 }
 
 // Calls launch(kernel, blocks) with the TensorGemm for the rows: few read the weights as fast as
-// memory gives them, many reuse them, and more than 256 are shared, or L2 limits what they take.
-// Card has multiprocessors, and clusters<G>(size): how many of such clusters run at a time. What is
-// chosen for 64 to 256 rows was the fastest or nearly so on an H200 (tools/gpu/price.cu).
+// memory gives them, many reuse them and are shared by two blocks. Card has multiprocessors, and
+// clusters<G>(size): how many of such clusters run at a time. All of it is what was fastest on an
+// H200, or nearly so (tools/gpu/price.cu).
 template <class T, class Card, class Launch>
 class GemmLauncher {
  public:
@@ -292,15 +290,21 @@ class GemmLauncher {
         dense_(args.weights.begins == nullptr) {}
 
   void run() const {
-    if (segments_ == 1 && fewer(256, 128)) return run_256();
     if (rows_ <= 64) {
       return dense_ && segments_ > 1 ? run_few<Segments::kOfCluster>()
                                      : run_few<Segments::kOfBlock>();
     }
-    if (!dense_ || (segments_ == 1 && rows_ <= 256)) return run<128, 2, Segments::kOfBlock>();
-    if (rows_ <= 256 && run_once()) return;
-    if (fewer(192, 128)) return run<192, 2, Segments::kOfBlock, 2>();
-    run<128, 2, Segments::kOfBlock, 2>();
+    if (rows_ <= 128) {
+      if (!dense_ || segments_ == 1) return run<128, 2, Segments::kOfBlock>();
+      if (run_clusters_once<128>()) return;
+      return run<64, 1, Segments::kOfBlock, 2>();
+    }
+    int64_t time = time_of(128);
+    bool of_192 = dense_ && time_of(192) < time;
+    if (of_192) time = time_of(192);
+    if (segments_ == 1 && time_of(256) < time) return run_many<256, Segments::kOne>();
+    if (of_192) return run<192, 2, Segments::kOfBlock, 2>();
+    run_many<128, Segments::kOfBlock>();
   }
 
  private:
@@ -312,27 +316,20 @@ class GemmLauncher {
 
   template <Segments Of>
   void run_few() const {
-    if (rows_ <= 8) return run<8, 1, Of>();
+    // Tiles of 16 rows read weights faster where a block has all segments.
+    if (Of == Segments::kOfCluster && rows_ <= 8) return run<8, 1, Segments::kOfCluster>();
     if (rows_ <= 16) return run<16, 1, Of>();
     if (rows_ <= 32) return run<32, 1, Of>();
     run<64, 1, Of>();
   }
 
-  void run_256() const {
-    if (!dense_ || rows_ <= 256) return run<256, 2, Segments::kOne>();
-    run<256, 2, Segments::kOne, 2>();
+  // Of experts, none are shared.
+  template <int Rows, Segments Of>
+  void run_many() const {
+    dense_ ? run<Rows, 2, Of, 2>() : run<Rows, 2, Of>();
   }
 
-  // By a kernel whose blocks all run at a time: a second round would take as long as the first.
-  bool run_once() const {
-    if (rows_ <= 128 && run_clusters_once<128>()) return true;
-    if (rows_ > 128 && run_clusters_once<256>()) return true;
-    int64_t blocks = 2 * card_.multiprocessors;
-    auto tiles = [&](int64_t rows) { return (rows_ + rows - 1) / rows * tiles_of(a_.n); };
-    if (tiles(32) <= blocks) return run<32, 1, Segments::kOfBlock>(), true;
-    if (tiles(64) <= blocks) return run<64, 1, Segments::kOfBlock>(), true;
-    return false;
-  }
+  // By clusters that all run at a time: a second round would take as long as the first.
   template <int Rows>
   bool run_clusters_once() const {
     using Split = TensorGemm<T, Rows, 2, Segments::kOfCluster>;
@@ -343,9 +340,7 @@ class GemmLauncher {
     return true;
   }
 
-  bool fewer(int64_t many, int64_t few) const {
-    return rows_ > 128 && fewer_rounds(a_, many, few, card_.multiprocessors);
-  }
+  int64_t time_of(int64_t rows) const { return time_of_tiles(a_, rows, card_.multiprocessors); }
 
   const GemmArgs& a_;
   const Card& card_;

@@ -39,8 +39,8 @@ TEST(AttentionItems, BlocksComputeEveryPartOfEveryTileOnce) {
           }
         });
       }
-      // Rows: 8, 320 and 72; parts: 6 (of keys from 901 on: 3), 1 and 3.
-      size_t parts = (window == 0 ? 6 : 3) + 5 * 1 + 2 * 3;
+      // Rows: 8, 320 and 72; parts: 5 (of keys from 901 on: 2), 1 and 3.
+      size_t parts = (window == 0 ? 5 : 2) + 5 * 1 + 2 * 3;
       EXPECT_EQ(computed.size(), 3 * parts);
       for (const auto& [what, times] : computed) EXPECT_EQ(times, 1);
     }
@@ -52,8 +52,8 @@ TEST(AttentionItems, PartsFollowEachOther) {
     int32_t part = part_of(key);
     EXPECT_TRUE(key >= part_begin(part) && key < part_begin(part + 1)) << key;
   }
-  EXPECT_EQ(part_begin(8), 2048);
-  EXPECT_EQ(part_begin(9), 2560);
+  EXPECT_EQ(part_begin(4), 1024);
+  EXPECT_EQ(part_begin(5), 1536);
 }
 
 TEST(AttentionItems, EveryResultHasAPlaceOfItsOwn) {
@@ -70,7 +70,7 @@ TEST(AttentionItems, EveryResultHasAPlaceOfItsOwn) {
     }
   });
   EXPECT_EQ(std::ssize(places), plan.results);
-  EXPECT_EQ(plan.results, 3 * 6 * 6 + 6 * 3);  // tokens, heads, parts
+  EXPECT_EQ(plan.results, 3 * 6 * 5 + 6 * 3);  // tokens, heads, parts
   EXPECT_EQ(*places.begin(), 0);
   EXPECT_EQ(*places.rbegin(), (plan.results - 1) * part_floats(args));
 }
@@ -83,9 +83,8 @@ TEST(AttentionItems, RowsAreSplitWhereTheyAreFewAndLong) {
   };
   EXPECT_TRUE(splits(1, 1, 1000));
   EXPECT_TRUE(splits(32, 1, 8000));
-  EXPECT_FALSE(splits(1, 1, 200));    // one part
-  EXPECT_TRUE(splits(131, 1, 8000));  // 1,048 tiles: four rounds, if the last one is full
-  EXPECT_FALSE(splits(132, 1, 8000));
+  EXPECT_FALSE(splits(1, 1, 200));       // one part
+  EXPECT_FALSE(splits(33, 1, 8000));     // 264 tiles
   EXPECT_FALSE(splits(1, 8192, 0));      // 512 tiles of each head
   EXPECT_FALSE(splits(1, 512, 130000));  // more results than scratch memory holds
 }

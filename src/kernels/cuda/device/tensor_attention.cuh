@@ -549,7 +549,7 @@ __device__ bool splits(const K& k, unsigned char* shared) {
   int* decision = most + 1;
   if (threadIdx.x == 0) {
     AttentionWork work{static_cast<int64_t>(sums[0]), static_cast<int64_t>(sums[1]), *most};
-    *decision = plan_of(a, work, K::kTileRows, k.blocks).split ? 1 : 0;
+    *decision = plan_of(a, work, k.blocks).split ? 1 : 0;
   }
   __syncthreads();
   return *decision != 0;
