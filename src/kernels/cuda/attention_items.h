@@ -24,6 +24,7 @@ template <int kTileRows, class Body>
 BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, int64_t index,
                                             int64_t count, const Body& body) {
   int64_t next = index, results = 0;  // next: of the worker's items, counted from the span's first
+  // To the worker's next item: 2 (count - index) - 1 and 2 index + 1 in turn.
   auto step = static_cast<int>(2 * (count - index) - 1);
   int64_t per_token = rows_per_token(a);
   for (int64_t s = 0; s < a.span_count; ++s) {

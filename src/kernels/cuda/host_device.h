@@ -10,14 +10,12 @@
 #define BANYAN_DEVICE
 #endif
 #ifdef __CUDA_ARCH__
-#define BANYAN_NO_UNROLL _Pragma("unroll 1")
-#else
-#define BANYAN_NO_UNROLL
-#endif
-#ifdef __CUDA_ARCH__
 #define BANYAN_UNROLL _Pragma("unroll")
+#define BANYAN_NO_UNROLL _Pragma("unroll 1")
 #elif defined(__CUDACC__)  // for the host, which runs no kernel
 #define BANYAN_UNROLL
+#define BANYAN_NO_UNROLL
 #else
 #define BANYAN_UNROLL _Pragma("GCC unroll 8")
+#define BANYAN_NO_UNROLL
 #endif

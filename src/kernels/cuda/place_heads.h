@@ -104,8 +104,9 @@ struct PlaceHeads {
         heads[thread] = item < q_items() ? query(item) : key_or_value(rows, item - q_items());
         copy<N>(heads[thread].x, thread % kWarp, row_of(thread));
       });
-      BANYAN_NO_UNROLL  // or the norm's code is there twice
-          for (int step = 0; step < 2; ++step) {
+      // Norm and rotation, in this order or the other. Unrolled, the norm would be there twice.
+      BANYAN_NO_UNROLL
+      for (int step = 0; step < 2; ++step) {
         bool norms = (step == 1) == a.norm_after_rope;
         norms ? norm<N>(block, heads, row_of) : rotate(block, heads, row_of);
       }

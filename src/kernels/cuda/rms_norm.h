@@ -66,7 +66,7 @@ struct RowNorm {
   }
 
   // Calls store(c, columns c to c + 3 of x * factor * weight) for one thread's columns, counted
-  // from its first. `row`: what the source has kept.
+  // from its first. `row`: the sum's row in memory, where the source keeps it.
   template <int N, class Store>
   BANYAN_DEVICE static void scale(int thread, float factor, const RowSource<N>& row,
                                   const RowSource<N>& weights, const Kept& kept,
@@ -91,14 +91,14 @@ struct RoundFours {
 
   struct Place {
     RoundedRows::Place place;
-    bool exists;
     BANYAN_DEVICE void operator()(int c, const Four& y) const {
-      if (exists) place.store(c, y);
+      if (place.at != nullptr) place.store(c, y);
     }
   };
   // Columns are counted from this one on, in steps of a whole tile.
   BANYAN_DEVICE Place at(int64_t row, int64_t column) const {
-    return {to.place(row, column), to.workspace != nullptr};
+    if (to.workspace == nullptr) return {};
+    return {to.place(row, column)};
   }
 };
 

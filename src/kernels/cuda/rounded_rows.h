@@ -70,8 +70,8 @@ struct RoundedRows {
   }
   // Where four columns of the only segment lie, the first of them a multiple of four.
   struct Place {
-    std::byte* at;
-    int64_t next_tile;  // bytes
+    std::byte* at = nullptr;
+    int64_t next_tile = 0;  // bytes
 
     // `columns` further on, whole tiles.
     BANYAN_DEVICE void store(int columns, const Four& x) const {

@@ -255,8 +255,8 @@ BANYAN_HOST_DEVICE inline int64_t likely_rows(const GemmArgs& a) {
   return quotient(a.x_rows * (a.x_index != nullptr ? kLikelyTopK : 1) + w.count - 1, w.count);
 }
 
-// How many rows a tile should have: all of a matrix, but some more of experts. Few of those have
-// exactly as many as is likely, and whose rows do not fit reads its weights again.
+// How many rows a tile should have: all of a matrix, but some more of experts. Many of those have
+// more than is likely, and an expert whose rows do not fit in one tile reads its weights twice.
 BANYAN_HOST_DEVICE inline int64_t tile_rows_wanted(const GemmArgs& a) {
   int64_t rows = likely_rows(a);
   return a.weights.begins == nullptr ? rows : rows + least(rows / 2 + 2, 24);

@@ -109,6 +109,7 @@ class KeyFetcher {
     constexpr int kLine = 128;
 #pragma unroll
     for (int at = 0; at < row_shape().quantised_bytes(); at += kLine) prefetch_line(codes + at);
+    prefetch_line(codes + row_shape().quantised_bytes() - 4);
   }
 
   // Keys without a row become zeros: a weight of zero times what lies in memory might be NaN.
@@ -142,7 +143,7 @@ class KeyFetcher {
   // Sixteen lanes convert 64 columns of a row, and the warp those of two rows.
   __device__ void convert(const void* pool) {
     constexpr int kWords = kRowsOfWarp / 2;
-    // That are loaded at once, where registers hold them.
+    // Blocks of 64 columns that are loaded at once.
     constexpr int kBlocks = K::kWidth == 128 && K::kRowGroups == 1 ? 2 : 1;
     int word = lane() % 16;
     asm volatile("" : "+r"(word));  // or registers keep what depends on it

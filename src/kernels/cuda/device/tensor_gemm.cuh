@@ -48,7 +48,6 @@ __device__ void for_block_tiles(const G& g, const Body& body) {
 template <class G>
 class WeightSource {
  public:
-  WeightSource() = default;
   __device__ WeightSource(const GemmArgs& a, const OutputTile& tile, int64_t column_tile) {
     int64_t first = tile.feature / kTile, columns = tiles_of(a.k);
     next_group_ = columns * kTileBytes;
@@ -93,7 +92,7 @@ class RowSource {
     next_columns_ = rounded.rows * kTileRowBytes;
   }
 
-  // The same as of weights.
+  // Begins to fetch the next 64 columns.
   __device__ void fetch(const Ring<G>& ring, uint32_t stage) {
     uint32_t to = ring.at(stage) + place_;
     if constexpr (G::kSharers == 1) {
@@ -351,7 +350,8 @@ __global__ __maxnreg__(G::kRegisters) void run_tensor_gemm(const __grid_constant
     TileMultiplier<G>(g, bytes).run();
   }
   wait_for_earlier_kernels();  // also where there was nothing to do: the next kernel asks only this
-  if constexpr (G::kSharers > 1) cluster_barrier_relaxed();  // others may still write to this block
+  // Others may still copy to this block, and arrive at its barriers, which only a release orders.
+  if constexpr (G::kSharers > 1) cluster_barrier();
 }
 
 // What launch_tensor_gemm asks a card.
