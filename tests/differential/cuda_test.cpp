@@ -130,11 +130,12 @@ TEST(Cuda, TheKernelThatComputesRowsRoundsThem) {
       .rows = kRows, .out = y.data(), .q_heads = kDim / 128, .kv_heads = 1, .value_dim = 128};
   ASSERT_TRUE(cuda::AttendTiles{attention}.may_round(product));
   expect_rounded(cuda::MergeParts{.a = attention});
-  // A row of a span that sees two parts.
+  // A row of a span that sees several parts.
   SpanArgs span = {.row_count = kRows, .first_position = 600};
   attention.spans = &span;
   attention.span_count = 1;
-  std::vector<float> sums = random.normals(kDim / 128 * kRows * 2 * cuda::part_floats(attention));
+  std::vector<float> sums =
+      random.normals(cuda::part_results(attention, span) * cuda::part_floats(attention));
   expect_rounded(cuda::MergeParts{.a = attention, .sums = sums.data(), .blocks = 100});
   // Rows that a block may still read are not overwritten, and other rows are not x.
   product.workspace = x.data() + kDim;
