@@ -79,28 +79,7 @@ void run_bulk(Warp& warp, const Instruction& in) {
   });
 }
 
-// Operands: where from, the bytes. Changes nothing that a program could see.
-void run_prefetch(Warp& warp, const Instruction& in) {
-  for_lanes(warp.mask, [&](int lane) {
-    uint64_t from = warp.value(in.operands[0], lane) + static_cast<uint64_t>(in.operands[0].offset);
-    uint64_t bytes = warp.value(in.operands[1], lane);
-    if (from % kUnit != 0 || bytes % kUnit != 0 || bytes == 0) {
-      fail("lane {}: a prefetch of {} bytes at {:#x}: both must be multiples of 16", lane, bytes,
-           from);
-    }
-    warp.memory(Space::kGlobal, from, 1, lane);
-    warp.memory(Space::kGlobal, from + bytes - 1, 1, lane);
-  });
-}
-
 void decode_bulk(Line& line) {
-  if (line.take("prefetch")) {
-    for (const char* word : {"L2", "global"}) line.need(word);
-    line.instruction.run = &run_prefetch;
-    line.address();
-    line.value(kU32);
-    return;
-  }
   if (!line.take("shared::cluster")) line.need("shared::cta");
   line.need("global");
   line.need("mbarrier::complete_tx::bytes");

@@ -296,7 +296,7 @@ class GemmLauncher {
     }
     if (rows_ <= 128) {
       if (!dense_ || segments_ == 1) return run<128, 2, Segments::kOfBlock>();
-      if (run_clusters_once<128>()) return;
+      if (run_clusters_once()) return;
       return run<64, 1, Segments::kOfBlock, 2>();
     }
     int64_t time = time_of(128);
@@ -330,13 +330,12 @@ class GemmLauncher {
   }
 
   // By clusters that all run at a time: a second round would take as long as the first.
-  template <int Rows>
   bool run_clusters_once() const {
-    using Split = TensorGemm<T, Rows, 2, Segments::kOfCluster>;
+    using Split = TensorGemm<T, 128, 2, Segments::kOfCluster>;
     Split split{a_, segments_};
     int64_t clusters = split.blocks(card_.multiprocessors) / segments_;
     if (clusters > card_.template clusters<Split>(segments_)) return false;
-    run<Rows, 2, Segments::kOfCluster>();
+    launch_(split, clusters * segments_);
     return true;
   }
 

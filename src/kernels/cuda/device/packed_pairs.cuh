@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/fragment_gemm.h"
+#include "kernels/cuda/rounded_rows.h"
 #include "tensor/float_types.h"
 
 namespace banyan::cuda::device {
@@ -11,12 +12,9 @@ namespace banyan::cuda::device {
 // As from_float rounds, but that one NaN stands for all.
 template <class T>
 __device__ uint32_t round_pair(float low, float high) {
+  if constexpr (std::is_same_v<T, BFloat16>) return rounded_pair(low, high);
   uint32_t pair;
-  if constexpr (std::is_same_v<T, Float16>) {
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  } else {
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  }
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
 
