@@ -246,6 +246,31 @@ TEST(Cuda, ARowHasTheSameBitsInEveryTile) {
   }
 }
 
+// Nine chunks of columns, which three or four teams share: groups divide one, are one, or are
+// several, and blocks have one tile or two.
+TEST(Cuda, TeamsAddUpGroupsOfEveryLengthInOrder) {
+  constexpr int64_t kN = 300, kK = 1152;
+  Random random(17);
+  std::vector<float> x = random.normals(140 * kK), bias = random.normals(kN);
+  for (const WeightFormat& format : weight_formats()) {
+    if (!(cuda_table().*format.kernel).exists() || !format.quantised) continue;
+    for (int64_t group : {32, 64, 128, 384, 1152}) {
+      Weights weights(format, kN, kK, group, random);
+      PackedWeights packed(cuda_table(), weights), portable(*tables().front(), weights);
+      std::vector<float> first;
+      for (int64_t rows : {3, 12, 30, 140}) {
+        auto y = multiply(packed, x.data(), kK, rows, bias.data());
+        if (first.empty()) {
+          first =
+              multiplies_integers(format) ? multiply(portable, x.data(), kK, 3, bias.data()) : y;
+        }
+        y.resize(first.size());
+        EXPECT_TRUE(same_bits(y, first)) << format.name << ", groups of " << group << ", " << rows;
+      }
+    }
+  }
+}
+
 // Queries, keys and values of one sequence in pages of 16.
 struct Attended {
   Attended(int64_t width, DType dtype, int64_t length, Random& random)

@@ -41,7 +41,7 @@ struct Gemm {
     return a.x_index != nullptr ? a.x_index[row] : row;
   }
   BANYAN_DEVICE X x_at(const GemmTile& tile, int64_t row, int64_t c) const {
-    if constexpr (has_integers(F)) return quantised_rows(a).codes(source(row), tile.segment)[c];
+    if constexpr (has_integers(F)) return *quantised_rows(a).code(source(row), tile.segment, c);
     return static_cast<X>(a.x[source(row) * a.x_stride + tile.segment * a.segment_stride + c]);
   }
 
@@ -112,7 +112,7 @@ struct Gemm {
   BANYAN_DEVICE float with_group(float y, X sum, const GemmTile& tile, const Packed<F>& w,
                                  int64_t row, int64_t j, int64_t g) const {
     if constexpr (has_integers(F)) {
-      float step = quantised_rows(a).steps(source(row), tile.segment)[g];
+      float step = *quantised_rows(a).step(source(row), tile.segment, g);
       return fused(static_cast<float>(sum), step * w.scale(j, g), y);
     } else if constexpr (has_scales(F)) {
       return fused(sum, w.scale(j, g), y);

@@ -2,51 +2,112 @@
 #pragma once
 
 #include "kernels/cuda/block.h"
+#include "kernels/cuda/fours.h"
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/weights.h"
 #include "kernels/gemm.h"
 
 namespace banyan::cuda {
 
-// A row's codes, then an f32 step for each of its groups. Where weights lie in fragments, codes are
-// filled up with zeros to whole chunks.
+// Codes, and an f32 step for each group of a row.
+//
+// Where weights lie in fragments, codes lie as RoundedRows do: [segments, chunks, rows] of 128
+// bytes, each swizzled by its row and filled up with zeros. The steps of the groups that end in a
+// chunk are [segments, chunks, rows / 8, groups, 8]. So one bulk copy each fetches a chunk of rows
+// from a multiple of eight on. Elsewhere they are [rows, segments, k] codes and [rows, segments,
+// groups] steps.
 struct QuantisedRows {
-  void* workspace;
-  int64_t rows, segments, columns, groups;
+  std::byte* workspace;
+  int64_t rows, segments, k, group;
 
-  static constexpr int64_t columns_of(int64_t k, int64_t group) {
-    if (!in_fragments(Format::kInt8, k, group)) return k;
-    return (k + kChunkColumns - 1) / kChunkColumns * kChunkColumns;
-  }
   static constexpr size_t bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
-    int64_t codes = (rows * segments * columns_of(k, group) + 3) / 4 * 4;
-    return (codes + rows * segments * (k / group) * 4 + 63) / 64 * 64;
+    QuantisedRows all{nullptr, rows, segments, k, group};
+    int64_t steps = all.in_chunks() ? all.chunks() * all.chunk_steps() : rows * (k / group);
+    return (all.code_bytes() + segments * steps * 4 + 63) / 64 * 64;
   }
-  BANYAN_HOST_DEVICE int8_t* codes(int64_t row, int64_t segment) const {
-    return static_cast<int8_t*>(workspace) + (row * segments + segment) * columns;
+  BANYAN_HOST_DEVICE constexpr int64_t columns() const {  // with those that are filled up
+    return in_chunks() ? chunks() * kChunkColumns : k;
   }
-  BANYAN_HOST_DEVICE float* steps(int64_t row, int64_t segment) const {
-    auto* first = static_cast<int8_t*>(workspace) + (rows * segments * columns + 3) / 4 * 4;
-    return reinterpret_cast<float*>(first) + (row * segments + segment) * groups;
+  BANYAN_HOST_DEVICE int8_t* code(int64_t row, int64_t segment, int64_t c) const {
+    if (!in_chunks()) {
+      return reinterpret_cast<int8_t*>(workspace) + (row * segments + segment) * k + c;
+    }
+    int64_t byte = c % kChunkColumns;
+    std::byte* at = codes_of(segment, c / kChunkColumns) + row * kTileRowBytes + byte % 16 +
+                    swizzled_chunk(static_cast<uint32_t>(row), static_cast<uint32_t>(byte / 16));
+    return reinterpret_cast<int8_t*>(at);
+  }
+  BANYAN_HOST_DEVICE float* step(int64_t row, int64_t segment, int64_t g) const {
+    if (!in_chunks()) return steps() + (row * segments + segment) * quotient(k, group) + g;
+    int64_t chunk = ((g + 1) * group - 1) / kChunkColumns, place = g - chunk * chunk_groups();
+    if (chunk_groups() == 1) place = 0;
+    return steps_of(segment, chunk) + (row / 8 * chunk_groups() + place) * 8 + row % 8;
+  }
+
+  BANYAN_HOST_DEVICE constexpr bool in_chunks() const {
+    return in_fragments(Format::kInt8, k, group);
+  }
+  // The rest where they are.
+  BANYAN_HOST_DEVICE constexpr int64_t chunk_groups() const {
+    return Fragments(Format::kInt8, k, group).chunk_groups();
+  }
+  BANYAN_HOST_DEVICE constexpr int64_t chunk_steps() const {
+    return (rows + 7) / 8 * 8 * chunk_groups();
+  }
+  BANYAN_HOST_DEVICE std::byte* codes_of(int64_t segment, int64_t chunk) const {
+    return workspace + (segment * chunks() + chunk) * rows * kTileRowBytes;
+  }
+  BANYAN_HOST_DEVICE float* steps_of(int64_t segment, int64_t chunk) const {
+    return steps() + (segment * chunks() + chunk) * chunk_steps();
+  }
+
+ private:
+  BANYAN_HOST_DEVICE constexpr int64_t chunks() const {
+    return (k + kChunkColumns - 1) / kChunkColumns;
+  }
+  BANYAN_HOST_DEVICE constexpr int64_t code_bytes() const {
+    if (in_chunks()) return rows * segments * chunks() * kTileRowBytes;
+    return (rows * segments * k + 3) / 4 * 4;
+  }
+  BANYAN_HOST_DEVICE float* steps() const {
+    return reinterpret_cast<float*>(workspace + code_bytes());
   }
 };
 
 BANYAN_HOST_DEVICE inline QuantisedRows quantised_rows(const GemmArgs& a) {
-  int64_t columns = a.k;
-  if (in_fragments(Format::kInt8, a.k, a.group)) {
-    columns = quotient(a.k + kChunkColumns - 1, kChunkColumns) * kChunkColumns;
-  }
-  return {a.workspace, a.x_rows, a.segments, columns, quotient(a.k, a.group)};
+  return {static_cast<std::byte*>(a.workspace), a.x_rows, a.segments, a.k, a.group};
 }
 
-// A block quantises one group of one row after the other, or as many short ones as it has threads
-// for eight columns each.
+// The magnitude of a group's columns, and NaN if one of them is not finite, or 0.
+struct GroupSize {
+  float largest = 0, poison = 0;
+
+  BANYAN_HOST_DEVICE void add(float x) {
+    float size = magnitude(x);
+    largest = largest < size ? size : largest;
+    poison += x * 0.0f;
+  }
+  BANYAN_HOST_DEVICE float step() const {
+    return largest >= kQuantisedMin ? largest / 127.0f + poison : poison;
+  }
+  // What columns are multiplied by, to be rounded.
+  BANYAN_HOST_DEVICE float inverse() const {
+    return largest >= kQuantisedMin ? 127.0f / largest : 0.0f;
+  }
+};
+struct LargestSize {
+  BANYAN_HOST_DEVICE GroupSize operator()(const GroupSize& a, const GroupSize& b) const {
+    return {a.largest < b.largest ? b.largest : a.largest, a.poison + b.poison};
+  }
+};
+
+// A block quantises a group of a row, eight columns a thread, or several short groups together.
 struct QuantiseRows {
   static constexpr int64_t kColumns = 8, kSlab = kColumns * kBlockThreads;
   GemmArgs a;
 
   struct Shared {
-    float largest[kBlockThreads], poison[kBlockThreads];  // of a thread's columns
+    GroupSize sizes[kBlockThreads];
   };
   Shape shape() const {
     return {.blocks = a.x_rows * a.segments * slabs(), .shared_bytes = sizeof(Shared)};
@@ -54,7 +115,7 @@ struct QuantiseRows {
 
   // Slabs of a row: whole groups that a block quantises together, or one longer group each.
   BANYAN_HOST_DEVICE constexpr bool is_short() const {
-    return kSlab % a.group == 0 && a.group % kColumns == 0;
+    return kSlab % a.group == 0 && a.group < kSlab && a.group % kColumns == 0;
   }
   BANYAN_HOST_DEVICE int64_t slab_columns() const { return is_short() ? kSlab : a.group; }
   BANYAN_HOST_DEVICE int64_t slabs() const {
@@ -69,57 +130,104 @@ struct QuantiseRows {
       int64_t at = quotient(i, slabs()), slab = i - at * slabs();
       int64_t row = quotient(at, a.segments), segment = at - row * a.segments;
       int64_t first = slab * slab_columns();
-      quantise(block, row, segment, first, least(slab_columns(), a.k - first));
+      Slab of = {row, segment, first, least(slab_columns(), a.k - first)};
+      is_short() ? quantise_groups(block, of) : quantise_group(block, of);
       if (slab == 0) fill_up(block, row, segment);
     }
   }
 
+ private:
+  struct Slab {
+    int64_t row, segment, first, count;
+  };
+  BANYAN_DEVICE const float* x_of(const Slab& s) const {
+    return a.x + s.row * a.x_stride + s.segment * a.segment_stride + s.first;
+  }
+
   template <class Block>
-  BANYAN_DEVICE void quantise(Block& block, int64_t row, int64_t segment, int64_t first,
-                              int64_t count) const {
+  BANYAN_DEVICE void quantise_groups(Block& block, const Slab& s) const {
     Shared& shared = *block.template shared<Shared>();
-    const float* x = a.x + row * a.x_stride + segment * a.segment_stride + first;
-    int8_t* codes = quantised_rows(a).codes(row, segment) + first;
-    float* steps = quantised_rows(a).steps(row, segment) + quotient(first, a.group);
-    int64_t per_thread = is_short() ? kColumns : quotient(count + kBlockThreads - 1, kBlockThreads);
+    typename Block::template PerThread<Eight> values;
     block.each([&](int thread) {
-      float largest = 0, poison = 0;
-      int64_t begin = thread * per_thread, end = least(begin + per_thread, count);
-      for (int64_t c = begin; c < end; ++c) {
-        float size = magnitude(x[c]);
-        largest = largest < size ? size : largest;
-        poison += x[c] * 0.0f;  // becomes NaN if any element is not finite
+      GroupSize size;
+      int64_t c = thread * kColumns;
+      if (c < s.count) {
+        values[thread] = load_eight(x_of(s) + c);
+        BANYAN_UNROLL
+        for (int i = 0; i < kColumns; ++i) size.add(values[thread].at[i]);
       }
-      shared.largest[thread] = largest;
-      shared.poison[thread] = poison;
+      shared.sizes[thread] = size;
     });
     block.each([&](int thread) {
-      int64_t begin = thread * per_thread, end = least(begin + per_thread, count);
-      if (begin >= end) return;
-      int64_t group = is_short() ? quotient(begin, a.group) : 0;
-      int64_t threads = is_short() ? quotient(a.group, kColumns) : kBlockThreads;
-      float largest = 0, poison = 0;
-      for (int64_t t = group * threads; t < (group + 1) * threads; ++t) {
-        largest = largest < shared.largest[t] ? shared.largest[t] : largest;
-        poison += shared.poison[t];
-      }
-      float inverse = largest >= kQuantisedMin ? 127.0f / largest : 0.0f;
-      constexpr float kToInteger = 0x1.8p23f;
-      for (int64_t c = begin; c < end; ++c) {
-        float code = (x[c] * inverse + kToInteger) - kToInteger;
-        codes[c] = poison == 0 ? static_cast<int8_t>(code) : int8_t{0};
-      }
-      if (begin == group * a.group) {
-        steps[group] = largest >= kQuantisedMin ? largest / 127.0f + poison : poison;
-      }
+      int64_t c = thread * kColumns;
+      if (c >= s.count) return;
+      auto threads = static_cast<int>(quotient(a.group, kColumns)),
+           first = thread / threads * threads;
+      GroupSize size;
+      for (int t = first; t < first + threads; ++t) size = LargestSize()(size, shared.sizes[t]);
+      store(s, c, values[thread], size);
+      if (thread == first) store_step(s, c, size);
     });
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void quantise_group(Block& block, const Slab& s) const {
+    GroupSize size = block.reduce(
+        [&](int thread) {
+          GroupSize own;
+          for (int64_t c = thread * kColumns; c < s.count; c += kSlab) {
+            Eight values = columns(s, c);
+            BANYAN_UNROLL
+            for (int i = 0; i < kColumns; ++i) own.add(values.at[i]);
+          }
+          return own;
+        },
+        LargestSize());
+    block.each([&](int thread) {
+      for (int64_t c = thread * kColumns; c < s.count; c += kSlab) {
+        store(s, c, columns(s, c), size);
+      }
+      if (thread == 0) store_step(s, 0, size);
+    });
+  }
+
+  // Eight columns from c on; zeros where the slab ends.
+  BANYAN_DEVICE Eight columns(const Slab& s, int64_t c) const {
+    if (c + kColumns <= s.count) return load_eight(x_of(s) + c);
+    Eight values;
+    BANYAN_UNROLL
+    for (int i = 0; i < kColumns; ++i) values.at[i] = c + i < s.count ? x_of(s)[c + i] : 0.0f;
+    return values;
+  }
+
+  BANYAN_DEVICE void store(const Slab& s, int64_t c, const Eight& values,
+                           const GroupSize& size) const {
+    constexpr float kToInteger = 0x1.8p23f;
+    struct alignas(kColumns) Codes {
+      int8_t at[kColumns];
+    } codes;
+    float inverse = size.inverse();
+    BANYAN_UNROLL
+    for (int i = 0; i < kColumns; ++i) {
+      float code = (values.at[i] * inverse + kToInteger) - kToInteger;
+      codes.at[i] = size.poison == 0 ? static_cast<int8_t>(code) : int8_t{0};
+    }
+    QuantisedRows to = quantised_rows(a);
+    int8_t* at = to.code(s.row, s.segment, s.first + c);
+    if (to.in_chunks()) {
+      *reinterpret_cast<Codes*>(at) = codes;
+    } else {
+      for (int i = 0; i < kColumns && c + i < s.count; ++i) at[i] = codes.at[i];
+    }
+  }
+  BANYAN_DEVICE void store_step(const Slab& s, int64_t c, const GroupSize& size) const {
+    *quantised_rows(a).step(s.row, s.segment, quotient(s.first + c, a.group)) = size.step();
   }
 
   template <class Block>
   BANYAN_DEVICE void fill_up(Block& block, int64_t row, int64_t segment) const {
     QuantisedRows to = quantised_rows(a);
-    int8_t* codes = to.codes(row, segment);
-    for_each(block, to.columns - a.k, [&](int64_t c) { codes[a.k + c] = 0; });
+    for_each(block, to.columns() - a.k, [&](int64_t c) { *to.code(row, segment, a.k + c) = 0; });
   }
 };
 

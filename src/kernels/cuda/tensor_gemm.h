@@ -205,7 +205,7 @@ struct TensorGemm {
   static constexpr int kThreads = kMultipliers + kFetchers;
   static constexpr int kBlocksPerMultiprocessor = kGroups > 1 ? 1 : 2;  // or more
 
-  static constexpr uint32_t kWeightBytes = kGroups * kTileBytes;
+  static constexpr uint32_t kUnitBytes = kTileBytes, kWeightBytes = kGroups * kUnitBytes;
   static constexpr uint32_t kStageBytes = kWeightBytes + kRows * kTileRowBytes;
   // Clusters do not fill every multiprocessor, so that three of their blocks share one.
   static constexpr uint32_t kRingBytes = (kGroups > 1 ? 192 : kSplit ? 72 : 96) * 1024;
@@ -233,6 +233,8 @@ struct TensorGemm {
   GemmArgs a;
   int segments;  // of the columns
 
+  BANYAN_HOST_DEVICE static constexpr int64_t stages_of(int64_t k) { return tiles_of(k); }
+  BANYAN_HOST_DEVICE static constexpr uint32_t unit_bytes(const GemmArgs&) { return kUnitBytes; }
   int cluster() const { return kSplit ? segments : kSharers; }
 
   // As many blocks as have tiles, or as fill the card: only it knows how many tiles experts have.

@@ -1,6 +1,10 @@
 // Products with quantised weights by wgmma (kernels/cuda/fragment_gemm.h). Their codes become
 // registers of 8-bit integers, from which zeros are subtracted, or of bf16. The floor for few rows
 // is the packed bytes.
+//
+// A warpgroup that multiplies waits for memory, unpacks, multiplies and adds groups up, one after
+// the other. Where rows are few, teams take turns with chunks of 128 columns, so that all but the
+// adding of one overlaps that of the others.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,186 +12,333 @@
 #include "kernels/cuda/device/packed_pairs.cuh"
 #include "kernels/cuda/device/product.cuh"
 #include "kernels/cuda/device/queue.cuh"
-#include "kernels/cuda/device/ring.cuh"
+#include "kernels/cuda/device/stage_fetcher.cuh"
 #include "kernels/cuda/fragment_gemm.h"
 
 namespace banyan::cuda::device {
 
-// A thread of the warpgroup that fetches.
+// Where a chunk of all rows of x lies in the workspace.
 template <class G>
-class ChunkFetcher {
- public:
-  __device__ ChunkFetcher(const G& g, unsigned char* shared)
-      : a_(g.a),
-        fragments_(G::kFormat, g.a.k, g.a.group),
-        sources_(reinterpret_cast<int*>(shared + G::kSources)),
-        filler_(shared_address(shared)),
-        policy_(cache_policy(tile_rows_wanted(g.a) <= G::kRows)) {}
+struct ChunkRows {
+  __device__ ChunkRows(const GemmArgs& a, const OutputTile& tile, int64_t chunk) {
+    int64_t segment = tile.matrix * a.weights.segment_step;
+    if constexpr (has_integers(G::kFormat)) {
+      QuantisedRows rows = quantised_rows(a);
+      codes = rows.codes_of(segment, chunk);
+      steps = reinterpret_cast<const std::byte*>(rows.steps_of(segment, chunk));
+      groups = static_cast<uint32_t>(rows.chunk_groups());
+      next_steps = rows.chunk_steps() * int64_t{sizeof(float)};
+    } else {
+      codes = rounded_rows(a).row(0, segment, chunk * G::kBlocks);
+    }
+    next_block = a.x_rows * kTileRowBytes;
+  }
 
-  __device__ void run() {
-    for_output_tiles(Warp(), a_, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
-                     [&](const OutputTile& tile) {
-                       find_sources<G::kRows>(a_, tile, filler_.thread(), sources_);
-                       for (int64_t chunk = 0; chunk < fragments_.chunks(); ++chunk)
-                         fetch(tile, chunk);
-                     });
-    filler_.finish();
+  __device__ void next() {
+    codes += G::kBlocks * next_block;
+    steps += next_steps;
+  }
+
+  const std::byte* codes;            // [kBlocks, rows] of 128 bytes
+  const std::byte* steps = nullptr;  // [rows / 8, groups, 8] floats
+  int64_t next_block, next_steps = 0;
+  uint32_t groups = 0;
+};
+
+// Rows that follow each other, from a multiple of eight on.
+template <class G>
+class ChunkRowSource {
+ public:
+  __device__ ChunkRowSource(const GemmArgs& a, const OutputTile& tile, int64_t chunk)
+      : rows_(a, tile, chunk) {
+    auto count = static_cast<uint32_t>(tile.row_count);
+    rows_.codes += tile.row * kTileRowBytes;
+    rows_.steps += tile.row * rows_.groups * int64_t{sizeof(float)};
+    block_bytes_ = count * kTileRowBytes;
+    step_bytes_ = (count + 7) / 8 * 8 * rows_.groups * sizeof(float);
+  }
+
+  __device__ uint32_t bytes() const { return G::kBlocks * block_bytes_ + step_bytes_; }
+  __device__ void fetch(const Ring<G>& ring, uint32_t stage) {
+    uint32_t to = ring.at(stage), full = ring.full(stage);
+#pragma unroll
+    for (int block = 0; block < G::kBlocks; ++block) {
+      copy_bulk(to + G::kWeightBytes + static_cast<uint32_t>(block) * G::kBlockBytes,
+                rows_.codes + block * rows_.next_block, block_bytes_, full);
+    }
+    if (has_integers(G::kFormat)) copy_bulk(to + G::kRowSteps, rows_.steps, step_bytes_, full);
+    rows_.next();
   }
 
  private:
-  __device__ static int thread() { return RingFiller<G>::thread(); }
-
-  __device__ void fetch(const OutputTile& tile, int64_t chunk) {
-    filler_.wait_empty();
-    uint32_t stage = filler_.ring().stage, to = filler_.ring().at(stage);
-    if (thread() == 0) {
-      auto bytes = static_cast<uint32_t>(fragments_.chunk_bytes());
-      const auto* matrix =
-          static_cast<const std::byte*>(a_.weights.weight) + tile.matrix * a_.weights.weight_stride;
-      int64_t at = tile.feature / kChunkRows * fragments_.chunks() + chunk;
-      barrier_arrive_expecting(filler_.ring().full(stage), bytes);
-      copy_bulk(to + G::kRowBytes, matrix + at * bytes, bytes, filler_.ring().full(stage), policy_);
-    }
-    int64_t segment = tile.matrix * a_.weights.segment_step;
-    fetch_rows(to, segment, chunk);
-    if constexpr (has_integers(G::kFormat)) fetch_steps(to + G::kRowSteps, segment, chunk);
-    filler_.filled_stage();
-  }
-
-  // 16 bytes of a row of x: part `part` of its columns of the chunk.
-  __device__ const std::byte* source(int r, int64_t segment, int64_t chunk, int part) const {
-    if constexpr (has_integers(G::kFormat)) {
-      return reinterpret_cast<const std::byte*>(quantised_rows(a_).codes(sources_[r], segment)) +
-             chunk * kTileRowBytes + part * 16;
-    } else {
-      return rounded_rows(a_).chunk(sources_[r], segment, chunk * kChunkColumns + part * 8);
-    }
-  }
-
-  __device__ void fetch_rows(uint32_t to, int64_t segment, int64_t chunk) {
-    constexpr int kParts = G::kBlocks * 8;  // of a row
-    int part = thread() % kParts;
-    to += static_cast<uint32_t>(part / 8) * G::kBlockBytes;
-#pragma unroll 4
-    for (int r = thread() / kParts; r < G::kRows; r += kWarpgroup / kParts) {
-      copy_16(to + swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(part % 8) * 16),
-              source(r, segment, chunk, part));
-    }
-  }
-
-  // Of groups that end in the chunk or after it.
-  __device__ void fetch_steps(uint32_t to, int64_t segment, int64_t chunk) {
-    QuantisedRows rows = quantised_rows(a_);
-    int64_t groups = fragments_.chunk_groups();
-    int64_t first = quotient(chunk * kChunkColumns, a_.group);
-    for (int i = thread(); i < groups * G::kRows; i += kWarpgroup) {
-      int group = i / G::kRows, r = i % G::kRows;
-      int64_t g = least(first + group, rows.groups - 1);
-      copy_4(to + static_cast<uint32_t>(i) * 4, rows.steps(sources_[r], segment) + g);
-    }
-  }
-
-  const GemmArgs& a_;
-  Fragments fragments_;
-  int* sources_;
-  RingFiller<G> filler_;
-  uint64_t policy_;  // of weights
+  ChunkRows<G> rows_;
+  uint32_t block_bytes_, step_bytes_;
 };
 
-// A thread of the warpgroup that multiplies.
+// Rows of experts.
 template <class G>
+class ChunkRowGatherer {
+ public:
+  __device__ ChunkRowGatherer(const GemmArgs& a, const OutputTile& tile) : rows_(a, tile, 0) {}
+
+  __device__ void gather(uint32_t to, const int* sources, int thread) {
+    constexpr int kParts = G::kBlocks * 8;  // of a row, 16 bytes each
+    int block = thread % kParts / 8;
+    auto chunk = static_cast<uint32_t>(thread % 8);
+    uint32_t codes = to + G::kWeightBytes + static_cast<uint32_t>(block) * G::kBlockBytes;
+    const std::byte* from = rows_.codes + block * rows_.next_block;
+#pragma unroll 4
+    for (int r = thread / kParts; r < G::kRows; r += kWarpgroup / kParts) {
+      int source = sources[r];
+      copy_16(codes + swizzled(static_cast<uint32_t>(r), chunk * 16),
+              from + int64_t{source} * kTileRowBytes +
+                  swizzled_chunk(static_cast<uint32_t>(source), chunk));
+    }
+    if constexpr (has_integers(G::kFormat)) gather_steps(to + G::kRowSteps, sources, thread);
+    rows_.next();
+  }
+
+ private:
+  __device__ void gather_steps(uint32_t to, const int* sources, int thread) {
+    for (int r = thread; r < G::kRows; r += kWarpgroup) {
+      int source = sources[r];
+      for (uint32_t group = 0; group < rows_.groups; ++group) {
+        auto at = [&](uint32_t row) {
+          return ((row / 8 * rows_.groups + group) * 8 + row % 8) * 4;
+        };
+        copy_4(to + at(static_cast<uint32_t>(r)), rows_.steps + at(static_cast<uint32_t>(source)));
+      }
+    }
+  }
+
+  ChunkRows<G> rows_;
+};
+
+// Whose turn it is of the teams that share a tile's chunks, and what one hands on to the next: a
+// thread to the one of the same index.
+template <class G>
+class Turns {
+ public:
+  static constexpr int kValues = G::kRows / 2;
+
+  __device__ Turns(unsigned char* shared, uint32_t team)
+      : values_(reinterpret_cast<float4*>(shared + G::kHandedOn) + threadIdx.x % kWarpgroup),
+        team_(team),
+        is_first_(team == 0) {}
+
+  __device__ void begin() {
+    if (!is_first_) {
+      asm volatile("bar.sync %0, %1;" ::"r"(kFirst + team_), "n"(2 * kWarpgroup) : "memory");
+    }
+    is_first_ = false;
+  }
+  __device__ void end() const {
+    uint32_t next = team_ + 1 == G::kTeams ? 0 : team_ + 1;
+    asm volatile("bar.arrive %0, %1;" ::"r"(kFirst + next), "n"(2 * kWarpgroup) : "memory");
+  }
+
+  // Between the two. `place`: 0 or 1.
+  template <class T>
+  __device__ void take(T (&values)[kValues], int place) const {
+#pragma unroll
+    for (int i = 0; i < kValues / 4; ++i) {
+      float4 four = values_[(place * (kValues / 4) + i) * kWarpgroup];
+      memcpy(values + i * 4, &four, sizeof(four));
+    }
+  }
+  template <class T>
+  __device__ void put(const T (&values)[kValues], int place) const {
+#pragma unroll
+    for (int i = 0; i < kValues / 4; ++i) {
+      float4 four;
+      memcpy(&four, values + i * 4, sizeof(four));
+      values_[(place * (kValues / 4) + i) * kWarpgroup] = four;
+    }
+  }
+
+ private:
+  static constexpr uint32_t kFirst = 4;  // of the teams' barriers
+
+  float4* values_;
+  uint32_t team_;
+  bool is_first_;
+};
+
+// A thread of a team that multiplies. kGroups: how many groups a chunk has, or 0 if it is a part of
+// one.
+template <class G, int kGroups>
 class ChunkMultiplier {
  public:
   static constexpr int kValues = G::kRows / 2;  // of a thread
   static constexpr int kSteps = G::kSteps;
+  static constexpr int kSums = kGroups > 0 ? kGroups : 1;  // of a chunk
+  static constexpr int kGroupSteps = kSteps / kSums;
+  static constexpr bool kIntegers = has_integers(G::kFormat);
   using Sum = Element<G::kFormat>;
 
   __device__ ChunkMultiplier(const G& g, unsigned char* shared)
-      : a_(g.a),
+      : g_(g),
         fragments_(G::kFormat, g.a.k, g.a.group),
+        chunks_(static_cast<int>(fragments_.chunks())),
+        team_(team()),
+        gathers_(gathers(g.a)),
         shared_(shared),
-        ring_{shared_address(shared)} {}
+        ring_{shared_address(shared), G::kTakesTurns ? team_ : 0} {}
 
-  __device__ void run() {
-    for_output_tiles(Warp(), a_, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
-                     [&](const OutputTile& tile) {
-                       float y[kValues] = {};
-                       Sum sums[kValues];
-                       for (int64_t chunk = 0; chunk < fragments_.chunks(); ++chunk)
-                         add_chunk(chunk, sums, y);
-                       put_outputs<false>(a_, tile, 0, y);
-                     });
+  __device__ void run(unsigned char* shared) {
+    if constexpr (G::kTakesTurns) {
+      take_turns(Turns<G>(shared, team_));
+    } else {
+      for_block_tiles(g_, [&](const OutputTile& tile, int, int) {
+        float y[kValues] = {};
+        Sum sums[1][kValues];
+        for (int chunk = 0; chunk < chunks_; ++chunk) add_chunk(chunk, sums, y);
+        put_outputs<false>(g_.a, tile, static_cast<int>(team_ * kChunkRows), y);
+      });
+    }
   }
 
  private:
-  __device__ void add_chunk(int64_t chunk, Sum (&sums)[kValues], float (&y)[kValues]) {
-    ring_.wait_full();
-    fence_shared();
-    const unsigned char* stage = shared_ + ring_.stage * G::kStageBytes;
+  // Read from a lane, so that the compiler sees that it is the same for a warp.
+  __device__ static uint32_t team() {
+    return __shfl_sync(0xffffffffu, threadIdx.x / kWarpgroup, 0);
+  }
+
+  // All chunks of a tile, of one group after the other.
+  __device__ void add_chunk(int chunk, Sum (&sums)[1][kValues], float (&y)[kValues]) {
     uint32_t fragments[kSteps][4];
-    load_fragments(stage + G::kRowBytes, fragments);
-    switch (fragments_.chunk_groups()) {
-      case 4:
-        add_groups<kSteps / 4>(chunk, stage, fragments, sums, y);
-        break;
-      case 2:
-        add_groups<kSteps / 2>(chunk, stage, fragments, sums, y);
-        break;
-      default:
-        add_part_of_group(chunk, stage, fragments, sums, y);
+    const unsigned char* stage = begin_chunk(fragments);
+#pragma unroll
+    for (int group = 0; group < kSums; ++group) {
+      bool keeps = kGroups == 0 && !begins_group(chunk);
+      start(fragments, group, sums, keeps ? 1 : 0);
+      Factors<1> factors(*this, stage, group);
+      wait_for(sums);
+      if (kGroups > 0 ? exists(chunk, group) : ends_group(chunk)) factors.add(sums[0], 0, y);
     }
     ring_.release(ring_.stage);
     ring_.next();
   }
 
-  // Groups of kGroupSteps steps each.
-  template <int kGroupSteps>
-  __device__ void add_groups(int64_t chunk, const unsigned char* stage,
-                             const uint32_t (&fragments)[kSteps][4], Sum (&sums)[kValues],
-                             float (&y)[kValues]) {
-#pragma unroll
-    for (int group = 0; group < kSteps / kGroupSteps; ++group) {
-      multiply<kGroupSteps>(fragments, group * kGroupSteps, 0, sums);
-      bool exists = chunk * kChunkColumns + group * kGroupSteps * (kChunkColumns / kSteps) < a_.k;
-      if (exists) add_group(stage, group, sums, y);
+  // Chunks are counted through all tiles of the block, for one team after the other.
+  __device__ void take_turns(Turns<G> turns) {
+    int next = 0;  // the team that takes the next tile's first chunk
+    bool any = false;
+    for_block_tiles(g_, [&](const OutputTile& tile, int, int) {
+      int first = static_cast<int>(team_) - next;
+      if (first < 0) first += G::kTeams;
+      for (int chunk = first; chunk < chunks_; chunk += G::kTeams) {
+        float y[kValues];
+        add_own_chunk(chunk, turns, y);
+        if (chunk == chunks_ - 1) put_outputs<false>(g_.a, tile, 0, y);
+      }
+      next = (next + chunks_) % G::kTeams;
+      any = true;
+    });
+    if (any && static_cast<int>(team_) == next) turns.begin();  // that the last one has ended
+  }
+
+  __device__ void add_own_chunk(int chunk, Turns<G>& turns, float (&y)[kValues]) {
+    uint32_t fragments[kSteps][4];
+    Sum sums[kSums][kValues];
+    const unsigned char* stage = begin_chunk(fragments);
+    // wgmma adds to the sum of a group's columns before, which has no other bits than theirs.
+    constexpr bool kAfterOthers = kGroups == 0 && !kIntegers;
+    bool begins = begins_group(chunk), ends = ends_group(chunk);
+    if (kAfterOthers) {
+      turns.begin();
+      if (!begins) turns.take(sums[0], 1);
     }
+    start(fragments, 0, sums, kAfterOthers && !begins ? 1 : 0);
+    Factors<kSums> factors(*this, stage, 0);
+    wait_for(sums);
+    ring_.release(ring_.stage);
+    ring_.template next<G::kTeams>();
+    if (!kAfterOthers) turns.begin();
+    take_y(chunk, turns, y);
+    if constexpr (kGroups > 0) {
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+        if (exists(chunk, group)) factors.add(sums[group], group, y);
+      }
+    } else {
+      if (!kAfterOthers && !begins) add_handed_on(turns, sums[0]);
+      ends ? factors.add(sums[0], 0, y) : turns.put(sums[0], 1);
+    }
+    turns.put(y, 0);
+    turns.end();
   }
 
-  // A group of this chunk, or of several.
-  __device__ void add_part_of_group(int64_t chunk, const unsigned char* stage,
-                                    const uint32_t (&fragments)[kSteps][4], Sum (&sums)[kValues],
-                                    float (&y)[kValues]) {
-    int64_t column = chunk * kChunkColumns, next = column + kChunkColumns;
-    bool begins = column == quotient(column, a_.group) * a_.group;
-    bool ends = next == quotient(next, a_.group) * a_.group || next >= a_.k;
-    multiply<kSteps>(fragments, 0, begins ? 0 : 1, sums);
-    if (ends) add_group(stage, 0, sums, y);
+  // What the tile's chunks before have summed up.
+  __device__ static void take_y(int chunk, const Turns<G>& turns, float (&y)[kValues]) {
+    if (chunk > 0) return turns.take(y, 0);
+#pragma unroll
+    for (int i = 0; i < kValues; ++i) y[i] = 0;
   }
 
-  // The products of `count` steps from `first` on, added to the sums if `keep`.
+  __device__ static void add_handed_on(const Turns<G>& turns, Sum (&sums)[kValues]) {
+    Sum before[kValues];
+    turns.take(before, 1);
+#pragma unroll
+    for (int i = 0; i < kValues; ++i) sums[i] += before[i];
+  }
+
+  __device__ bool begins_group(int chunk) const {
+    return remainder(chunk * kChunkColumns, g_.a.group) == 0;
+  }
+  __device__ bool ends_group(int chunk) const {
+    return begins_group(chunk + 1) || chunk + 1 == chunks_;
+  }
+  __device__ bool exists(int chunk, int group) const {
+    constexpr int kColumns = static_cast<int>(kChunkColumns);
+    return chunk * kColumns + group * (kColumns / kSums) < static_cast<int>(g_.a.k);
+  }
+
+  __device__ const unsigned char* begin_chunk(uint32_t (&fragments)[kSteps][4]) {
+    ring_.wait_full();
+    if (gathers_) fence_shared();
+    const unsigned char* stage = shared_ + ring_.stage * G::kStageBytes;
+    load_fragments(unit(stage), fragments);
+#pragma unroll
+    for (int i = 0; i < kSteps * 4; ++i) {  // before the first wgmma_fence
+      asm volatile("" : "+r"(fragments[i / 4][i % 4])::"memory");
+    }
+    return stage;
+  }
+  // Of this team's features.
+  __device__ const unsigned char* unit(const unsigned char* stage) const {
+    return stage + (G::kTakesTurns ? 0 : team_ * G::kUnitBytes);
+  }
+
+  // Begins to compute the sums of `count` groups from `first` on, added to what they are if `keep`.
   template <int count>
-  __device__ void multiply(const uint32_t (&fragments)[kSteps][4], int first, int keep,
-                           Sum (&sums)[kValues]) {
+  __device__ void start(const uint32_t (&fragments)[kSteps][4], int first,
+                        Sum (&sums)[count][kValues], int keep) {
     wgmma_fence();
 #pragma unroll
-    for (int i = 0; i < count; ++i) {
-      int step = first + i;
-      uint64_t rows = tile_descriptor(ring_.at(ring_.stage) +
-                                      static_cast<uint32_t>(step / 4) * G::kBlockBytes) +
-                      static_cast<uint64_t>(step % 4) * kDescriptorStep;
-      if constexpr (has_integers(G::kFormat)) {
-        IntegerWgmma<G::kRows>::registers(sums, fragments[step], rows, i > 0 ? 1 : keep);
+    for (int i = 0; i < count * kGroupSteps; ++i) {
+      int step = first * kGroupSteps + i;
+      Sum(&sum)[kValues] = sums[i / kGroupSteps];
+      uint32_t block = ring_.at(ring_.stage) + G::kWeightBytes +
+                       static_cast<uint32_t>(step / 4) * G::kBlockBytes;
+      uint64_t rows = tile_descriptor(block) + static_cast<uint64_t>(step % 4) * kDescriptorStep;
+      int adds = i % kGroupSteps > 0 ? 1 : keep;
+      if constexpr (kIntegers) {
+        IntegerWgmma<G::kRows>::registers(sum, fragments[step], rows, adds);
       } else {
-        Wgmma<G::kRows, BFloat16>::template registers<0>(sums, fragments[step], rows,
-                                                         i > 0 ? 1 : keep);
+        Wgmma<G::kRows, BFloat16>::template registers<0>(sum, fragments[step], rows, adds);
       }
     }
     wgmma_commit();
-    wgmma_wait_for(sums);
+  }
+  template <int count>
+  __device__ static void wait_for(Sum (&sums)[count][kValues]) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) wgmma_wait_for(sums[i]);
   }
 
   __device__ void load_fragments(const unsigned char* chunk, uint32_t (&fragments)[kSteps][4]) {
-    const auto* codes = reinterpret_cast<const uint4*>(chunk) + threadIdx.x;
+    const auto* codes = reinterpret_cast<const uint4*>(chunk) + threadIdx.x % kWarpgroup;
     constexpr int kSlab = 2048 / sizeof(uint4);
     if constexpr (G::kFormat == Format::kInt8) {
 #pragma unroll
@@ -217,8 +368,8 @@ class ChunkMultiplier {
     } else {
       uint32_t zeros[2] = {0x08080808u, 0x08080808u};
       if constexpr (G::kFormat == Format::kUint4) {
-        const unsigned char* of = chunk + fragments_.zeros_offset() +
-                                  step * fragments_.chunk_groups() / kSteps * kChunkRows;
+        const unsigned char* of =
+            chunk + fragments_.zeros_offset() + step / kGroupSteps * kChunkRows;
         zeros[0] = of[accumulator_row(0)] * 0x01010101u;
         zeros[1] = of[accumulator_row(2)] * 0x01010101u;
       }
@@ -226,42 +377,93 @@ class ChunkMultiplier {
     }
   }
 
-  // `group`: of those that the chunk has scales of.
-  __device__ void add_group(const unsigned char* stage, int group, const Sum (&sums)[kValues],
-                            float (&y)[kValues]) const {
-    const auto* scales =
-        reinterpret_cast<const float*>(stage + G::kRowBytes + fragments_.code_bytes()) +
-        group * kChunkRows;
-    const auto* steps = reinterpret_cast<const float*>(stage + G::kRowSteps) + group * G::kRows;
-    float scale[2] = {scales[accumulator_row(0)], scales[accumulator_row(2)]};
-    if constexpr (G::kFormat == Format::kMxfp4) scale[0] *= 0.5f, scale[1] *= 0.5f;
+  // What sums of `count` groups of a chunk are multiplied by: the scales of a thread's two features
+  // and, of integers, the steps of its rows.
+  template <int count>
+  class Factors {
+   public:
+    __device__ Factors(const ChunkMultiplier& m, const unsigned char* stage, int first) {
+      const auto* scales =
+          reinterpret_cast<const float*>(m.unit(stage) + m.fragments_.code_bytes()) +
+          first * kChunkRows;
+      const auto* steps =
+          reinterpret_cast<const float2*>(stage + G::kRowSteps) + first * 4 + threadIdx.x % 4;
 #pragma unroll
-    for (int i = 0; i < kValues; ++i) {
-      float factor = scale[i / 2 % 2];
-      if constexpr (has_integers(G::kFormat)) factor = steps[accumulator_column(i)] * factor;
-      y[i] = __fmaf_rn(static_cast<float>(sums[i]), factor, y[i]);
+      for (int group = 0; group < count; ++group, scales += kChunkRows) {
+        scales_[group][0] = scales[accumulator_row(0)];
+        scales_[group][1] = scales[accumulator_row(2)];
+        if constexpr (G::kFormat == Format::kMxfp4) {
+          scales_[group][0] *= 0.5f, scales_[group][1] *= 0.5f;
+        }
+        if constexpr (kIntegers) {
+#pragma unroll
+          for (int i = 0; i < kValues / 4; ++i) steps_[group][i] = steps[(i * kSums + group) * 4];
+        }
+      }
     }
-  }
 
-  const GemmArgs& a_;
+    __device__ void add(const Sum (&sums)[kValues], int group, float (&y)[kValues]) const {
+#pragma unroll
+      for (int i = 0; i < kValues; ++i) {
+        float factor = scales_[group][i / 2 % 2];
+        if constexpr (kIntegers) {
+          const float2& steps = steps_[group][i / 4];
+          factor = __fmul_rn(i % 2 == 0 ? steps.x : steps.y, factor);
+        }
+        y[i] = __fmaf_rn(static_cast<float>(sums[i]), factor, y[i]);
+      }
+    }
+
+   private:
+    float scales_[count][2];
+    float2 steps_[count][kValues / 4];
+  };
+
+  const G& g_;
   Fragments fragments_;
+  int chunks_;
+  uint32_t team_;
+  bool gathers_;
   const unsigned char* shared_;
   Ring<G> ring_;
 };
 
 template <class G>
-__global__ __launch_bounds__(G::kThreads) void run_fragment_gemm(const __grid_constant__ G g) {
+__device__ void multiply_chunks(const G& g, unsigned char* shared) {
+  if (g.a.group > kChunkColumns) return ChunkMultiplier<G, 0>(g, shared).run(shared);
+  switch (Fragments(G::kFormat, g.a.k, g.a.group).chunk_groups()) {
+    case 4:
+      return ChunkMultiplier<G, 4>(g, shared).run(shared);
+    case 2:
+      return ChunkMultiplier<G, 2>(g, shared).run(shared);
+    default:
+      return ChunkMultiplier<G, 1>(g, shared).run(shared);
+  }
+}
+
+template <class G>
+__global__ __maxnreg__(G::kRegisters) void run_fragment_gemm(const __grid_constant__ G g) {
   extern __shared__ __align__(1024) unsigned char bytes[];
   let_next_kernel_begin();
   // A stage's weights arrive by themselves.
-  if (threadIdx.x == 0) init_ring<G>(shared_address(bytes), kWarpgroup + 1, G::kGroups);
-  __syncthreads();
-  wait_for_earlier_kernels();
-  if (threadIdx.x >= G::kMultipliers) {
-    ChunkFetcher<G>(g, bytes).run();
-  } else {
-    ChunkMultiplier<G>(g, bytes).run();
+  if (threadIdx.x == 0) {
+    init_ring<G>(shared_address(bytes), gathers(g.a) ? kWarpgroup + 1 : 1,
+                 G::kTakesTurns ? 1 : G::kTeams);
   }
+  __syncthreads();
+  if (gathers(g.a)) wait_for_earlier_kernels();  // which write where experts begin
+  if (threadIdx.x < G::kMultipliers) {
+    take_registers<G::kMultiplyRegisters>();
+    multiply_chunks(g, bytes);
+  } else {
+    release_registers<G::kFetchRegisters>();
+    if (gathers(g.a)) {
+      StageGatherer<G, ChunkRowGatherer<G>>(g, bytes).run();
+    } else if (threadIdx.x < G::kMultipliers + kWarp) {
+      StageFetcher<G, ChunkRowSource<G>>(g, bytes).run();
+    }
+  }
+  wait_for_earlier_kernels();  // also where there was nothing to do: the next kernel asks only this
 }
 
 template <Format F>

@@ -12,79 +12,20 @@
 
 #include "kernels/cuda/device/product.cuh"
 #include "kernels/cuda/device/queue.cuh"
-#include "kernels/cuda/device/ring.cuh"
+#include "kernels/cuda/device/stage_fetcher.cuh"
 #include "kernels/cuda/tensor_gemm.h"
 
 namespace banyan::cuda::device {
-
-// Whether rows of x are gathered: those of experts are.
-__device__ inline bool gathers(const GemmArgs& a) {
-  return a.weights.begins != nullptr;
-}
-
-// Calls body(OutputTile, first segment, its end) for what this block computes.
-template <class G, class Body>
-__device__ void for_block_tiles(const G& g, const Body& body) {
-  if constexpr (G::kSplit) {
-    int64_t cluster = quotient(blockIdx.x, g.segments), clusters = quotient(gridDim.x, g.segments);
-    int rank = static_cast<int>(cluster_rank());
-    for_output_tiles(Warp(), g.a, cluster, clusters, G::kRows, G::kFeatures,
-                     [&](const OutputTile& tile) { body(tile, rank, rank + 1); });
-  } else if constexpr (G::kSharers > 1) {
-    int64_t cluster = blockIdx.x / G::kSharers, clusters = gridDim.x / G::kSharers;
-    int64_t own = cluster_rank() * G::kFeatures;
-    for_output_tiles(Warp(), g.a, cluster, clusters, G::kRows, G::kSharers * G::kFeatures,
-                     [&](OutputTile tile) {
-                       tile.feature += own;  // of which there may be none
-                       body(tile, 0, g.segments);
-                     });
-  } else {
-    for_output_tiles(Warp(), g.a, blockIdx.x, gridDim.x, G::kRows, G::kFeatures,
-                     [&](const OutputTile& tile) { body(tile, 0, g.segments); });
-  }
-}
-
-// The weights of a tile, whose column tiles follow each other in memory.
-template <class G>
-class WeightSource {
- public:
-  __device__ WeightSource(const GemmArgs& a, const OutputTile& tile, int64_t column_tile) {
-    int64_t first = tile.feature / kTile, columns = tiles_of(a.k);
-    next_group_ = columns * kTileBytes;
-    from_ = static_cast<const std::byte*>(a.weights.weight) +
-            tile.matrix * a.weights.weight_stride + (first * columns + column_tile) * kTileBytes;
-    groups_ = static_cast<int>(least(G::kGroups, tiles_of(a.n) - first));
-    if (G::kSharers > 1 && groups_ < 0) groups_ = 0;
-    policy_ = cache_policy(tile_rows_wanted(a) <= G::kRows);
-  }
-
-  // Begins to fetch the next 64 columns. `more` bytes of other copies fill the stage, too.
-  __device__ void fetch(const Ring<G>& ring, uint32_t stage, uint32_t more) {
-    uint32_t full = ring.full(stage), to = ring.at(stage);
-    barrier_arrive_expecting(full, static_cast<uint32_t>(groups_ * kTileBytes) + more);
-    const std::byte* from = from_;
-#pragma unroll
-    for (int i = 0; i < G::kGroups; ++i, to += kTileBytes, from += next_group_) {
-      if (i < groups_) copy_bulk(to, from, kTileBytes, full, policy_);
-    }
-    from_ += kTileBytes;
-  }
-
- private:
-  const std::byte* from_;  // of the first group
-  int64_t next_group_;     // bytes
-  int groups_;
-  uint64_t policy_;
-};
 
 // Rows of x that follow each other: all of a tile, or a part for all blocks that share them.
 template <class G>
 class RowSource {
  public:
-  __device__ RowSource(const GemmArgs& a, const RoundedRows& rounded, const OutputTile& tile,
-                       int64_t column_tile) {
+  __device__ RowSource(const GemmArgs& a, const OutputTile& tile, int64_t column_tile) {
+    RoundedRows rounded = rounded_rows(a);
     constexpr int kPart = G::kRows / G::kSharers;
     int first = G::kSharers > 1 ? static_cast<int>(cluster_rank()) * kPart : 0;
+    rows_ = static_cast<uint32_t>(tile.row_count);
     int count = min(kPart, static_cast<int>(tile.row_count) - first);
     bytes_ = count > 0 ? static_cast<uint32_t>(count) * kTileRowBytes : 0;
     place_ = G::kWeightBytes + static_cast<uint32_t>(first) * kTileRowBytes;
@@ -92,7 +33,8 @@ class RowSource {
     next_columns_ = rounded.rows * kTileRowBytes;
   }
 
-  // Begins to fetch the next 64 columns.
+  // Of all blocks.
+  __device__ uint32_t bytes() const { return rows_ * kTileRowBytes; }
   __device__ void fetch(const Ring<G>& ring, uint32_t stage) {
     uint32_t to = ring.at(stage) + place_;
     if constexpr (G::kSharers == 1) {
@@ -105,104 +47,36 @@ class RowSource {
 
  private:
   const std::byte* from_;
-  int64_t next_columns_;    // bytes
-  uint32_t bytes_, place_;  // place: in a stage
+  int64_t next_columns_;           // bytes
+  uint32_t rows_, bytes_, place_;  // of the tile; that this block fetches; in a stage
 };
 
-// The warp that fetches weights, and rows of x that follow each other: one of its threads does.
+// Rows of experts.
 template <class G>
-class TileFetcher {
+class RowGatherer {
  public:
-  __device__ TileFetcher(const G& g, unsigned char* shared)
-      : g_(g), ring_{shared_address(shared)}, rounded_(rounded_rows(g.a)) {}
-
-  __device__ void run() {
-    int64_t tiles = quotient(tiles_of(g_.a.k), g_.segments);  // of a segment
-    for_block_tiles(g_, [&](const OutputTile& tile, int begin, int end) {
-      fetch(tile, begin * tiles, static_cast<int>((end - begin) * tiles));
-    });
+  __device__ RowGatherer(const GemmArgs& a, const OutputTile& tile) {
+    RoundedRows rounded = rounded_rows(a);
+    from_ = rounded.row(0, tile.matrix * a.weights.segment_step, 0);
+    next_columns_ = rounded.rows * kTileRowBytes;
   }
 
- private:
-  __device__ static bool copies() { return threadIdx.x % kWarp == 0; }
-
-  // `count` column tiles from the first on.
-  __device__ void fetch(const OutputTile& tile, int64_t first, int count) {
-    uint32_t row_bytes = static_cast<uint32_t>(tile.row_count) * kTileRowBytes;
-    WeightSource<G> weights(g_.a, tile, first);
-    int ahead = 0;  // stages whose weights are under way
-    if (is_first_) {
-      ahead = min(G::kStages, count);
-      for (int i = 0; i < ahead && copies(); ++i) {
-        weights.fetch(ring_, static_cast<uint32_t>(i), row_bytes);
-      }
-      wait_for_earlier_kernels();  // for which weights do not wait
-      is_first_ = false;
-    }
-    RowSource<G> rows(g_.a, rounded_, tile, first);
-    for (int i = 0; i < count; ++i) {
-      if (copies()) {
-        if (i >= ahead) {
-          barrier_wait(ring_.empty(ring_.stage), ring_.parity ^ 1);
-          weights.fetch(ring_, ring_.stage, row_bytes);
-        }
-        rows.fetch(ring_, ring_.stage);
-      }
-      ring_.next();
-    }
-  }
-
-  const G& g_;
-  Ring<G> ring_;
-  RoundedRows rounded_;
-  bool is_first_ = true;
-};
-
-// A thread of those that gather rows of x.
-template <class G>
-class TileGatherer {
- public:
-  __device__ TileGatherer(const G& g, unsigned char* shared)
-      : g_(g),
-        sources_(reinterpret_cast<int*>(shared + G::kSources)),
-        filler_(shared_address(shared)),
-        rounded_(rounded_rows(g.a)) {}
-
-  __device__ void run() {
-    int64_t tiles = tiles_of(g_.a.k);
-    for_block_tiles(g_, [&](const OutputTile& tile, int, int) {
-      find_sources<G::kRows>(g_.a, tile, filler_.thread(), sources_);
-      WeightSource<G> weights(g_.a, tile, 0);
-      for (int64_t c = 0; c < tiles; ++c) fetch(tile, c, weights);
-    });
-    filler_.finish();
-  }
-
- private:
-  __device__ void fetch(const OutputTile& tile, int64_t column_tile, WeightSource<G>& weights) {
-    filler_.wait_empty();
-    uint32_t stage = filler_.ring().stage;
-    if (filler_.thread() == 0) weights.fetch(filler_.ring(), stage, 0);
-    gather(filler_.ring().at(stage) + G::kWeightBytes,
-           rounded_.row(0, tile.matrix * g_.a.weights.segment_step, column_tile));
-    filler_.filled_stage();
-  }
-
-  __device__ void gather(uint32_t to, const std::byte* rows) {
-    auto chunk = static_cast<uint32_t>(filler_.thread() % 8);
+  __device__ void gather(uint32_t to, const int* sources, int thread) {
+    auto chunk = static_cast<uint32_t>(thread % 8);
+    to += G::kWeightBytes;
 #pragma unroll 4
-    for (int r = filler_.thread() / 8; r < G::kRows; r += kWarpgroup / 8) {
-      int source = sources_[r];
+    for (int r = thread / 8; r < G::kRows; r += kWarpgroup / 8) {
+      int source = sources[r];
       copy_16(to + swizzled(static_cast<uint32_t>(r), chunk * 16),
-              rows + int64_t{source} * kTileRowBytes +
+              from_ + int64_t{source} * kTileRowBytes +
                   swizzled_chunk(static_cast<uint32_t>(source), chunk));
     }
+    from_ += next_columns_;
   }
 
-  const G& g_;
-  int* sources_;
-  RingFiller<G> filler_;
-  RoundedRows rounded_;
+ private:
+  const std::byte* from_;  // the first row
+  int64_t next_columns_;   // bytes
 };
 
 // A warpgroup that multiplies its 64 features of every tile.
@@ -318,9 +192,9 @@ class TileMultiplier {
 template <class G>
 __device__ void fetch_tiles(const G& g, unsigned char* shared) {
   if (G::kGathers && gathers(g.a)) {
-    if constexpr (G::kGathers) TileGatherer<G>(g, shared).run();
+    if constexpr (G::kGathers) StageGatherer<G, RowGatherer<G>>(g, shared).run();
   } else if (threadIdx.x < G::kMultipliers + kWarp) {
-    TileFetcher<G>(g, shared).run();
+    StageFetcher<G, RowSource<G>>(g, shared).run();
     __syncwarp();
   }
   if constexpr (G::kSplit) {  // these threads are of the cluster, too
