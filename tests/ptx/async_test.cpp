@@ -171,5 +171,34 @@ TEST(PtxAsync, BlocksOfAClusterArriveAtEachOthersBarriers) {
   EXPECT_LT(right_runs(replaced(text, "@!%p2 bra again;", ""), launch), 30);
 }
 
+TEST(PtxAsync, StoresToAnotherBlockComeWhenItsBarrierSays) {
+  // Block 0 waits for the bytes that the threads of block 1 store into its shared memory.
+  std::string body = R"(
+  mov.u32 %r1, bar; mov.u32 %r2, bytes; mov.u32 %r5, %cluster_ctarank;
+  setp.ne.u32 %p1, %r0, 0; setp.ne.u32 %p4, %r5, 0;
+  @%p1 bra begun;
+  mbarrier.init.shared::cta.b64 [%r1], 1; fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 512;
+  begun: barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;
+  shl.b32 %r3, %r0, 3; add.s32 %r3, %r3, %r2;
+  @!%p4 bra again;
+  mapa.shared::cluster.u32 %r6, %r3, 0; mapa.shared::cluster.u32 %r7, %r1, 0;
+  mul.lo.s32 %r8, %r0, 3;
+  st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r6], {%r0, %r8}, [%r7];
+  bra done;
+  again: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0;
+  @!%p2 bra again;
+  ld.shared.u32 %r4, [%r3+4];
+  )" + output("%r4") +
+                     "done:";
+  std::string text = small_kernel(body, kShared);
+  Launch launch{.blocks = 2, .threads = 64, .cluster = 2};
+  EXPECT_EQ(right_runs(text, launch), 30);
+  EXPECT_LT(right_runs(replaced(text, "@!%p2 bra again;", ""), launch), 30);
+  EXPECT_EQ(right_runs(replaced(text, ", 512;", ", 256;"), launch), 0);
+  expect_error(replaced(text, "[%r6], {", "[%r6+4], {"), "8 bytes at", launch);
+  expect_error(replaced(text, "@!%p2 bra again;", "ret;"), "in flight", launch);
+}
+
 }  // namespace
 }  // namespace banyan::ptx::async_test

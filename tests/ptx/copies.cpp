@@ -1,5 +1,6 @@
-// cp.async: copies into shared memory that take effect later.
+// cp.async and st.async: copies and stores into shared memory that take effect later.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "ptx/families.h"
@@ -27,15 +28,22 @@ void copy_piece(const Bulk& bulk, uint64_t begin, uint64_t bytes) {
   --bulk.block->copies_in_flight;
 }
 
-// What it overwrites is lost from now on; the bytes come in pieces.
-void begin(Warp& warp, const Bulk& bulk) {
+// What it overwrites is lost from now on.
+void lose(const Bulk& bulk) {
   Block& block = *bulk.block;
   if (!block.mbarriers.at(bulk.barrier).fenced) {
     fail("no fence has shown the mbarrier at {:#x} to the asynchronous proxy", bulk.barrier);
   }
+  if (block.live_warps == 0) fail("the block of rank {} has exited", block.rank);
   block.memory(bulk.to, static_cast<uint32_t>(bulk.bytes), 0);
   std::memset(block.memory(bulk.to, 1, 0), 0xff, bulk.bytes);
   block.written_by_copy(bulk.to, bulk.bytes);
+}
+
+// The bytes come in pieces.
+void begin(Warp& warp, const Bulk& bulk) {
+  lose(bulk);
+  Block& block = *bulk.block;
   Grid& grid = warp.block_of.grid;
   uint64_t units = bulk.bytes / kUnit;
   for (uint64_t done = 0; done < units;) {
@@ -76,6 +84,33 @@ void run_bulk(Warp& warp, const Instruction& in) {
       bulk.block = cluster.blocks[rank].get();
       if (ranks >> rank & 1) begin(warp, bulk);
     }
+  });
+}
+
+// Operands: where to, words of four bytes, the mbarrier. Both are in the same block.
+void run_store(Warp& warp, const Instruction& in) {
+  size_t count = in.count - 2u;
+  for_lanes(warp.mask, [&](int lane) {
+    auto address = [&](size_t operand) {
+      return warp.value(in.operands[operand], lane) +
+             static_cast<uint64_t>(in.operands[operand].offset);
+    };
+    uint64_t to = address(0), barrier = address(count + 1), bytes = count * sizeof(uint32_t);
+    if (to % bytes != 0) fail("lane {}: {} bytes at {:#x}", lane, bytes, to);
+    Cluster& cluster = warp.block_of.cluster;
+    Block& block = cluster.owner(warp.block_of, to);
+    if (&cluster.owner(warp.block_of, barrier) != &block) {
+      fail("lane {}: the mbarrier is not in the block that is stored to", lane);
+    }
+    std::array<uint32_t, 4> words;
+    for (size_t i = 0; i < count; ++i) words[i] = warp.lanes<uint32_t>(in.operands[1 + i])[lane];
+    Bulk bulk{&block, shared_place(to), nullptr, bytes, shared_place(barrier)};
+    lose(bulk);
+    ++block.copies_in_flight;
+    warp.block_of.grid.later.add(warp.where(), [bulk, words]() mutable {
+      bulk.from = reinterpret_cast<const std::byte*>(words.data());
+      copy_piece(bulk, 0, bulk.bytes);
+    });
   });
 }
 
@@ -207,6 +242,20 @@ constexpr Rule kRules[] = {{"cp", decode_cp}, {"createpolicy", decode_policy}};
 
 std::span<const Rule> rules() {
   return kRules;
+}
+
+void decode_store(Line& line) {
+  line.take("weak");
+  line.need("shared::cluster");
+  line.need("mbarrier::complete_tx::bytes");
+  size_t count = line.take("v2") ? 2 : line.take("v4") ? 4 : 1;
+  Type type = line.take_type();
+  line.instruction.run = &run_store;
+  line.address();
+  if (type.bytes != 4 || line.values(type, true, false) != count) {
+    fail("st.async needs {} values of four bytes", count);
+  }
+  line.address();
 }
 
 }  // namespace banyan::ptx::copies

@@ -42,7 +42,8 @@ std::span<const Rule> rules();
 }
 namespace copies {
 std::span<const Rule> rules();
-}
+void decode_store(Line& line);  // st.async
+}  // namespace copies
 namespace fences {
 std::span<const Rule> rules();
 }

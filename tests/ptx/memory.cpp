@@ -99,6 +99,7 @@ Instruction::Run store_run(uint32_t bytes) {
 }
 
 void decode_st(Line& line) {
+  if (line.take("async")) return copies::decode_store(line);
   Instruction& in = line.instruction;
   in.space = take_space(line);
   take_orders(line);

@@ -207,18 +207,22 @@ struct TensorGemm {
 
   static constexpr uint32_t kUnitBytes = kTileBytes, kWeightBytes = kGroups * kUnitBytes;
   static constexpr uint32_t kStageBytes = kWeightBytes + kRows * kTileRowBytes;
+  // Of a split tile: sums of the segments of this block's part of the features, [segments,
+  // features, rows]. Stores and loads of a warp touch different banks.
+  static constexpr int kSumsStride = kRows + 2;
+  static constexpr uint32_t kSumsBytes = kSplit ? kFeatures * kSumsStride * 4 : 0;
   // Clusters do not fill every multiprocessor, so that three of their blocks share one.
-  static constexpr uint32_t kRingBytes = (kGroups > 1 ? 192 : kSplit ? 72 : 96) * 1024;
+  static constexpr uint32_t kRestBytes = kSumsBytes + 2 * 1024;  // at most: the rest below
+  static constexpr uint32_t kRingBytes = kGroups > 1 ? least(192 * 1024, 227 * 1024 - kRestBytes)
+                                         : kSplit    ? 228 * 1024 / 3 - kRestBytes
+                                                     : 96 * 1024;
   static constexpr int kStages = static_cast<int>(least(8, kRingBytes / kStageBytes));
-  // Behind the stages: rows of x, barriers.
+  // After the stages: rows of x, sums, barriers.
   static constexpr uint32_t kSources = kStages * kStageBytes;
-  static constexpr uint32_t kBarriers = kSources + kRows * 4;
-  static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
+  static constexpr uint32_t kSums = kSources + kRows * 4;
+  static constexpr uint32_t kBarriers = kSums + kSumsBytes, kExchange = kBarriers + 2 * kStages * 8;
+  static constexpr uint32_t kSharedBytes = kExchange + 8;
   static_assert(kRows % 8 == 0 && kStages >= 3);
-  // In the place of stages that have been multiplied: sums of this block's segment, [rows,
-  // features]. Stores of a warp touch every bank.
-  static constexpr int kSumsStride = kFeatures + 4;
-  static_assert(!kSplit || kRows * kSumsStride * 4 <= kSources);
   static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
 
   // Of a thread: at the start, then, where warpgroups exchange them, of those that multiply and of

@@ -121,15 +121,17 @@ __device__ inline void let_next_kernel_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-// Threads of all blocks of the cluster meet; what they wrote before is visible after.
-__device__ inline void cluster_barrier() {
+// Threads of all blocks of the cluster meet: all of them arrive, then wait.
+__device__ inline void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// The same where nothing that was written is read after, and what was read has been used.
-__device__ inline void cluster_barrier_relaxed() {
+// The same where what was written before need not be visible after, except for barriers
+// (fence_barrier_init).
+__device__ inline void cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
+__device__ inline void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 __device__ inline uint32_t cluster_rank() {
   uint32_t rank;
@@ -148,16 +150,19 @@ __device__ inline void barrier_arrive_at_block(uint32_t barrier, uint32_t rank) 
       "r"(rank)
       : "memory");
 }
-// From the shared memory of block `rank` of the cluster.
-__device__ inline float4 load_4_from_block(uint32_t address, uint32_t rank) {
+// The same place in the shared memory of block `rank` of the cluster.
+__device__ inline uint32_t address_in_block(uint32_t address, int rank) {
   uint32_t there;
-  float4 values;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(values.x), "=f"(values.y), "=f"(values.z), "=f"(values.w)
-               : "r"(there)
-               : "memory");
-  return values;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+  return there;
+}
+// To memory of a block of the cluster, at whose barrier the bytes arrive.
+__device__ inline void store_2_to_block(uint32_t to, float first, float second, uint32_t barrier) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
+          to),
+      "f"(first), "f"(second), "r"(barrier)
+      : "memory");
 }
 
 }  // namespace banyan::cuda::device

@@ -88,12 +88,13 @@ class TileMultiplier {
 
   __device__ TileMultiplier(const G& g, unsigned char* shared)
       : g_(g),
-        sums_(reinterpret_cast<float*>(shared)),
+        sums_(reinterpret_cast<float*>(shared + G::kSums)),
         ring_{shared_address(shared)},
         gathers_(gathers(g.a)) {}
 
   __device__ void run() {
     if constexpr (kScaled) wait_for_earlier_kernels();  // of which one writes the rows' factors
+    if constexpr (G::kSplit) cluster_wait();            // until all have initialised their barriers
     for_block_tiles(g_, [&](const OutputTile& tile, int begin, int end) {
       float sums[kValues];
       if constexpr (G::kAdds) {
@@ -105,6 +106,7 @@ class TileMultiplier {
         }
         put_outputs<kScaled>(g_.a, tile, own_features(), total);
       } else {
+        if constexpr (G::kSplit) expect_segments(tile);
         add_segment(sums);
         G::kSplit ? store_split(tile, sums)
                   : put_outputs<kScaled>(g_.a, tile, own_features(), sums);
@@ -145,41 +147,44 @@ class TileMultiplier {
     if (lane < G::kSharers) barrier_arrive_at_block(ring_.empty(stage), lane);
   }
 
-  // Each block of the cluster adds up the segments of its part of the features.
+  // By one thread: how much the others will send.
+  __device__ void expect_segments(const OutputTile& tile) const {
+    if (threadIdx.x > 0) return;
+    auto pairs = static_cast<uint32_t>(tile.row_count + 1) / 2;  // of rows
+    barrier_arrive_expecting(exchange(), pairs * G::kFeatures * sizeof(float2));
+  }
+  // Each block of the cluster adds up the segments of its part of the features, which all of them
+  // send it.
   __device__ void store_split(const OutputTile& tile, const float (&sums)[kValues]) {
-    sync_multipliers();  // all of them have read the stages
-    int own = own_features();
+    int part = G::kFeatures / g_.segments, rows = static_cast<int>(tile.row_count);
+    int rank = static_cast<int>(cluster_rank()), row = accumulator_column(0);
 #pragma unroll
-    for (int i = 0; i < kValues; ++i) {
-      sums_[accumulator_column(i) * G::kSumsStride + own + accumulator_row(i)] = sums[i];
+    for (int half = 0; half < 2; ++half) {  // of a thread's features
+      int feature = own_features() + accumulator_row(2 * half);
+      int owner = static_cast<int>(quotient(feature, part)), of_owner = feature - owner * part;
+      float* sums_there = sums_ + (rank * part + of_owner) * G::kSumsStride + row;
+      uint32_t to = address_in_block(shared_address(sums_there), owner);
+      uint32_t barrier = address_in_block(exchange(), owner);
+#pragma unroll
+      for (int i = 2 * half; i < kValues; i += 4, to += 8 * sizeof(float)) {
+        if (row + i / 4 * 8 < rows) store_2_to_block(to, sums[i], sums[i + 1], barrier);
+      }
     }
-    cluster_barrier();
-    int fours = G::kFeatures / g_.segments / 4;  // of features
-    int first = static_cast<int>(cluster_rank()) * fours * 4;
-    int count = static_cast<int>(tile.row_count) * fours;
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += G::kMultipliers) {
-      int row = i / fours, feature = first + i % fours * 4;
-      uint32_t at = shared_address(sums_ + row * G::kSumsStride + feature);
-      float4 sum = {};
+    barrier_wait(exchange(), 0);
+    for (int i = static_cast<int>(threadIdx.x); i < rows * part; i += G::kMultipliers) {
+      row = static_cast<int>(quotient(i, part));
+      int feature = i - row * part;
+      float sum = 0;
 #pragma unroll
       for (int s = 0; s < kSegmentsMax; ++s) {
-        if (s < g_.segments) add(sum, load_4_from_block(at, static_cast<uint32_t>(s)));
+        if (s >= g_.segments) break;
+        sum = __fadd_rn(sum, sums_[(s * part + feature) * G::kSumsStride + row]);
       }
-      put_output<kScaled>(g_.a, tile, row, feature, sum.x);
-      put_output<kScaled>(g_.a, tile, row, feature + 1, sum.y);
-      put_output<kScaled>(g_.a, tile, row, feature + 2, sum.z);
-      put_output<kScaled>(g_.a, tile, row, feature + 3, sum.w);
+      put_output<kScaled>(g_.a, tile, row, rank * part + feature, sum);
     }
-    cluster_barrier_relaxed();  // until they are read, too
   }
 
-  __device__ static void add(float4& sum, const float4& other) {
-    sum = {__fadd_rn(sum.x, other.x), __fadd_rn(sum.y, other.y), __fadd_rn(sum.z, other.z),
-           __fadd_rn(sum.w, other.w)};
-  }
-  __device__ static void sync_multipliers() {
-    asm volatile("bar.sync 1, %0;" ::"n"(G::kMultipliers) : "memory");
-  }
+  __device__ uint32_t exchange() const { return ring_.shared + G::kExchange; }
   __device__ static uint32_t group() { return threadIdx.x / 128; }
   __device__ static int own_features() { return static_cast<int>(group() * kTile); }  // the first
 
@@ -197,12 +202,7 @@ __device__ void fetch_tiles(const G& g, unsigned char* shared) {
     StageFetcher<G, RowSource<G>>(g, shared).run();
     __syncwarp();
   }
-  if constexpr (G::kSplit) {  // these threads are of the cluster, too
-    for_block_tiles(g, [](const OutputTile&, int, int) {
-      cluster_barrier();
-      cluster_barrier_relaxed();
-    });
-  }
+  if constexpr (G::kSplit) cluster_wait();  // as those that multiply do
 }
 
 template <class G>
@@ -213,8 +213,13 @@ __global__ __maxnreg__(G::kRegisters) void run_tensor_gemm(const __grid_constant
   if (threadIdx.x == 0) {
     init_ring<G>(shared_address(bytes), gathers(g.a) ? kWarpgroup + 1 : 1,
                  G::kSharers * G::kGroups);
+    if constexpr (G::kSplit) {
+      barrier_init(shared_address(bytes) + G::kExchange, 1);
+      fence_barrier_init();
+    }
   }
-  G::kSharers > 1 ? cluster_barrier_relaxed() : __syncthreads();
+  if constexpr (G::kSplit || G::kSharers > 1) cluster_arrive_relaxed();
+  G::kSharers > 1 ? cluster_wait() : __syncthreads();
   if (gathers(g.a)) wait_for_earlier_kernels();  // which write where experts begin
   if (threadIdx.x >= G::kMultipliers) {
     if constexpr (G::kExchanges) release_registers<G::kFetchRegisters>();
@@ -225,7 +230,10 @@ __global__ __maxnreg__(G::kRegisters) void run_tensor_gemm(const __grid_constant
   }
   wait_for_earlier_kernels();  // also where there was nothing to do: the next kernel asks only this
   // Others may still copy to this block, and arrive at its barriers, which only a release orders.
-  if constexpr (G::kSharers > 1) cluster_barrier();
+  if constexpr (G::kSharers > 1) {
+    cluster_arrive();
+    cluster_wait();
+  }
 }
 
 // What launch_tensor_gemm asks a card.
