@@ -209,6 +209,87 @@ TEST(JoinedLaunches, RoundingOverASummandIsALaunch) {
   EXPECT_EQ(collector.launches().size(), 2u);
 }
 
+// The results of experts, of which the last choice of each row is none, and of a shared one.
+struct Combined {
+  Combined(Stream& stream, bool is_shared) {
+    constexpr int64_t kTopK = 3;
+    Random random(12);
+    int64_t rows = stream.rows, dim = stream.dim;
+    x = random.normals(rows * dim);
+    expert_rows = random.normals(rows * kTopK * dim);
+    shared = random.normals(rows * dim);
+    weights = random.normals(rows * kTopK);
+    for (int64_t i = 0; i < rows * kTopK; ++i) {
+      places.push_back(i % kTopK == kTopK - 1 ? -1 : static_cast<int32_t>(i - i / kTopK));
+    }
+    kernel = {{.x = x.data(),
+               .x_row_stride = dim,
+               .expert_rows = expert_rows.data(),
+               .places = places.data(),
+               .weights = weights.data(),
+               .shared = is_shared ? shared.data() : nullptr,
+               .y = stream.b.data(),
+               .rows = rows,
+               .dim = dim,
+               .top_k = kTopK}};
+  }
+
+  std::vector<float> x, expert_rows, shared, weights;
+  std::vector<int32_t> places;
+  CombineExperts kernel;
+};
+
+TEST(JoinedLaunches, WhatExpertsReturnIsAddedToTheStreamAndNormed) {
+  for (int64_t dim : {128, 640, 5120}) {
+    for (int64_t rows : {1, 7}) {
+      for (bool is_first : {false, true}) {
+        Stream apart(rows, dim, 3), joined(rows, dim, 3);
+        Combined of_apart(apart, is_first), of_joined(joined, is_first);
+        Add sum = joined.add_kernel(), expected = apart.add_kernel();
+        if (is_first) std::swap(sum.a.a, sum.a.b), std::swap(expected.a.a, expected.a.b);
+        launch_on_cuda(of_apart.kernel);
+        launch_on_cuda(expected);
+        launch_on_cuda(apart.copy_kernel());
+        launch_on_cuda(apart.norm_kernel(apart.copy));
+        launch_on_cuda(apart.rounding_kernel());
+        Collector collector;
+        collector.add(of_joined.kernel);
+        collector.add(sum);
+        collector.add(joined.copy_kernel());
+        collector.add(joined.norm_kernel(joined.copy));
+        collector.add(joined.rounding_kernel());
+        EXPECT_EQ(collector.launches().size(), 1u);
+        collector.launches().issue_all(nullptr);
+        EXPECT_TRUE(joined == apart && same_bits(joined.b, apart.b)) << rows << " of " << dim;
+      }
+    }
+  }
+}
+
+TEST(JoinedLaunches, OtherResultsOfExpertsAreNotJoined) {
+  Stream s(4, 128, 6);
+  Combined combined(s, true);
+  auto changed = [&](auto change) {
+    CombineExperts experts = combined.kernel;
+    RmsNorm norm = s.norm_kernel(s.sum);
+    change(experts.a, norm.a);
+    Collector collector;
+    collector.add(experts);
+    collector.add(s.add_kernel());
+    collector.add(norm);
+    return collector.launches().size();
+  };
+  using Experts = CombineExpertsArgs;
+  using Norm = RmsNormArgs;
+  EXPECT_EQ(changed([](Experts&, Norm&) {}), 1u);
+  EXPECT_EQ(changed([&](Experts& e, Norm&) { e.y = s.copy.data(); }), 2u) << "no summand";
+  EXPECT_EQ(changed([](Experts& e, Norm&) { e.rows = 3; }), 2u) << "of some rows";
+  EXPECT_EQ(changed([](Experts& e, Norm&) { ++e.expert_rows; }), 2u) << "not in fours";
+  EXPECT_EQ(changed([&](Experts& e, Norm&) { e.shared = s.sum.data(); }), 2u) << "of the sum";
+  EXPECT_EQ(changed([&](Experts& e, Norm& n) { n.y = const_cast<float*>(e.x); }), 2u)
+      << "over a row that an expert returns as it is";
+}
+
 // The norms of the groups of a row, multiplied by gates for the product after them.
 struct Gated {
   Gated(int64_t rows, int64_t groups, int64_t dim, int64_t gate_columns)

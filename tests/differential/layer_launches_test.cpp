@@ -173,7 +173,7 @@ TEST(LayerLaunches, OfQwen3) {
 TEST(LayerLaunches, OfQwen3WithExperts) {
   EXPECT_EQ(launches_of_layer(wide("qwen3-moe"), "PlaceHeads"),
             "PlaceHeads attention MergeParts product AddRmsNorm " + kExperts +
-                "CombineExperts AddRmsNorm product");
+                "CombineAddRmsNorm product");
 }
 
 // The last layer of each group has latent attention.
@@ -198,14 +198,14 @@ Json ling3(int layers_of_group) {
 TEST(LayerLaunches, OfLinearAttentionInLing3) {
   EXPECT_EQ(launches_of_layer(ling3(3), "ShortConv"),
             "ShortConv HorizontallyFused DeltaAttention NormGateMul product AddRmsNorm " +
-                kExpertsAndShared + "CombineExperts AddRmsNorm product");
+                kExpertsAndShared + "CombineAddRmsNorm product");
 }
 
 TEST(LayerLaunches, OfLatentAttentionInLing3) {
   EXPECT_EQ(launches_of_layer(ling3(1), "PlaceHeads"),
             "PlaceHeads HorizontallyFused product attention MergeParts RoundRows product RoundRows "
             "product GateMul product AddRmsNorm " +
-                kExpertsAndShared + "CombineExperts AddRmsNorm product RmsNorm product");
+                kExpertsAndShared + "CombineAddRmsNorm product RmsNorm product");
 }
 
 }  // namespace

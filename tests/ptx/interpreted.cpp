@@ -256,6 +256,8 @@ void launch_interpreted(const Kernel& kernel) {
 }
 template void launch_interpreted(const cuda::Add&);
 template void launch_interpreted(const cuda::AddRmsNorm&);
+template void launch_interpreted(const cuda::CombineAddRmsNorm&);
+template void launch_interpreted(const cuda::CombineExperts&);
 template void launch_interpreted(const cuda::HorizontallyFused<cuda::RmsNorm, cuda::DeltaGates>&);
 template void launch_interpreted(const cuda::HorizontallyFused<cuda::Rope, cuda::RoundRows>&);
 template void launch_interpreted(const cuda::CopyRows&);

@@ -6,7 +6,8 @@
 //   experts: so what it reads must not lie where the product's workspace is;
 // - a norm is also multiplied by gates;
 // - the block that chooses the experts of a row sorts its choices;
-// - a sum also writes the copy of it, which a layer's output is, and its norm;
+// - a sum also writes the copy of it, which a layer's output is, and its norm, and combines what
+//   experts have computed, which is one of its summands;
 // - independent kernels share one launch (horizontal fusion): norms of the delta
 //   rule's heads and its gates, the rotation of a part of queries and the rounding of another one.
 //
@@ -86,8 +87,8 @@ class LaunchCollector {
     while (leaves<FewRowsF32, ManyRowsF32, Route, RouteAndSort, SortFewExperts>(before, operand)) {
       ++before;
     }
-    return round_in<AddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul, AttendTiles>(product,
-                                                                                     before) ||
+    return round_in<AddRmsNorm, CombineAddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul,
+                    AttendTiles>(product, before) ||
            fuse_with_last<Rope>(rounding);
   }
   bool joins(const DeltaGates& gates) { return fuse_with_last<RmsNorm>(gates); }
@@ -100,7 +101,13 @@ class LaunchCollector {
   bool joins(const RmsNorm& norm) {
     const Add* sum = last<Add>();
     if (sum == nullptr || !AddRmsNorm::may_join(*sum, norm)) return false;
-    launches_.replace_last(AddRmsNorm{*sum, norm}, issue_of<AddRmsNorm>());
+    AddRmsNorm both{*sum, norm};
+    const CombineExperts* experts = last<CombineExperts>(1);
+    if (experts != nullptr && CombineAddRmsNorm::may_join(*experts, both)) {
+      launches_.replace_last(CombineAddRmsNorm{*experts, both}, issue_of<CombineAddRmsNorm>(), 2);
+    } else {
+      launches_.replace_last(both, issue_of<AddRmsNorm>());
+    }
     return true;
   }
   bool joins(const GateMul& gate) {

@@ -55,9 +55,10 @@ class LaunchList {
     copy_without_padding(bytes_.data() + at, kernel);
     launches_.push_back({issue, at, sizeof(Kernel)});
   }
-  // Launches this kernel in place of the last one.
+  // Launches this kernel in place of the last `count`.
   template <class Kernel>
-  void replace_last(const Kernel& kernel, Issue issue) {
+  void replace_last(const Kernel& kernel, Issue issue, size_t count = 1) {
+    launches_.resize(launches_.size() - count + 1);
     bytes_.resize(launches_.back().at);
     launches_.pop_back();
     add(kernel, issue);

@@ -260,29 +260,65 @@ struct CombineExperts {
   BANYAN_HOST_DEVICE bool fours() const {
     return in_fours(a.dim, a.x_row_stride, a.x, a.expert_rows, a.shared, a.y);
   }
+  std::array<MemoryRange, 5> reads() const {
+    int64_t choices = a.rows * a.top_k;
+    return {float_rows(a.x, a.rows, a.x_row_stride, a.dim),
+            floats(a.expert_rows, choices * a.dim),  // or fewer
+            range_of(a.places, choices), floats(a.weights, choices),
+            floats(a.shared, a.shared != nullptr ? a.rows * a.dim : 0)};
+  }
   Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
 
-  // Choice j of row r.
-  BANYAN_DEVICE const float* row_of(int64_t r, int64_t j) const {
-    int32_t place = a.places[r * a.top_k + j];
-    return place < 0 ? a.x + r * a.x_row_stride : a.expert_rows + place * a.dim;
-  }
+  // What a row's experts have computed. The first choices are looked up before any values are read.
+  class Row {
+   public:
+    BANYAN_DEVICE Row(const CombineExperts& experts, int64_t row) : a_(experts.a), row_(row) {
+      BANYAN_UNROLL
+      for (int j = 0; j < kFirst; ++j) {
+        if (j < a_.top_k) values_[j] = values_of(j), weights_[j] = weight_of(j);
+      }
+    }
+
+    // Columns c to c + N - 1, combined.
+    template <int N>
+    BANYAN_DEVICE Floats<N> sum(int64_t c) const {
+      Floats<N> y = {};
+      BANYAN_UNROLL
+      for (int j = 0; j < kFirst; ++j) {
+        if (j < a_.top_k) add(y, weights_[j], values_[j] + c);
+      }
+      BANYAN_NO_UNROLL
+      for (int64_t j = kFirst; j < a_.top_k; ++j) add(y, weight_of(j), values_of(j) + c);
+      if (a_.shared != nullptr) add(y, 1, a_.shared + row_ * a_.dim + c);
+      return y;
+    }
+
+   private:
+    static constexpr int kFirst = 8;
+
+    BANYAN_DEVICE float weight_of(int64_t j) const { return a_.weights[row_ * a_.top_k + j]; }
+    BANYAN_DEVICE const float* values_of(int64_t j) const {
+      int32_t place = a_.places[row_ * a_.top_k + j];
+      return place < 0 ? a_.x + row_ * a_.x_row_stride : a_.expert_rows + place * a_.dim;
+    }
+    template <int N>
+    BANYAN_DEVICE static void add(Floats<N>& y, float weight, const float* values) {
+      Floats<N> more = load<N>(values);
+      BANYAN_UNROLL
+      for (int i = 0; i < N; ++i) y.at[i] += weight * more.at[i];
+    }
+
+    const CombineExpertsArgs& a_;
+    int64_t row_;
+    const float* values_[kFirst] = {};
+    float weights_[kFirst] = {};
+  };
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
     for_columns(block, a.rows, a.dim, fours(), [&]<int N>(int64_t r, int64_t c) {
-      Floats<N> y = {};
-      BANYAN_UNROLL
-      for (int64_t j = 0; j < a.top_k; ++j) add(y, a.weights[r * a.top_k + j], row_of(r, j) + c);
-      if (a.shared != nullptr) add(y, 1, a.shared + r * a.dim + c);
-      store(a.y + r * a.dim + c, y);
+      store(a.y + r * a.dim + c, Row(*this, r).template sum<N>(c));
     });
-  }
-  template <int N>
-  BANYAN_DEVICE static void add(Floats<N>& y, float weight, const float* values) {
-    Floats<N> more = load<N>(values);
-    BANYAN_UNROLL
-    for (int i = 0; i < N; ++i) y.at[i] += weight * more.at[i];
   }
 };
 

@@ -5,6 +5,7 @@
 #include "kernels/cuda/fours.h"
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/memory_range.h"
+#include "kernels/cuda/moe.h"
 #include "kernels/cuda/rounded_rows.h"
 #include "kernels/cuda/rowwise.h"
 #include "kernels/kernel_table.h"
@@ -20,6 +21,12 @@ struct RowSource {
   BANYAN_DEVICE RowSource at(int c) const { return {x + c, rest - c}; }
   BANYAN_DEVICE Four load(int c) const { return load_four<N>(x, c, rest); }
   BANYAN_DEVICE void keep(int, const Four&) const {}
+  // Of columns 0, step, 2 step, ...
+  template <int step, int count>
+  BANYAN_DEVICE void load_all(Four (&fours)[count]) const {
+    BANYAN_UNROLL
+    for (int u = 0; u < count; ++u) fours[u] = load(step * u);
+  }
 };
 
 // The norm of one row, by a team of threads, which is a warp or a block. Each of its threads takes
@@ -37,17 +44,14 @@ struct RowNorm {
   };
 
   // The squares of one thread's columns. source.load(c) has columns c to c + 3, zeros from the
-  // row's end on, and source.keep(c, x) is called with what it returned.
+  // row's end on, and load_all several fours; source.keep(c, x) is called with what they returned.
   template <class Source, class Weights>
   BANYAN_DEVICE static float squares(int thread, const Source& row, const Weights& weights,
                                      Kept& kept) {
     Source source = row.at(4 * thread);
     Weights weight = weights.at(4 * thread);
-    BANYAN_UNROLL
-    for (int u = 0; u < kFours; ++u) {
-      kept.x[u] = source.load(kStep * u);
-      kept.weight[u] = weight.load(kStep * u);
-    }
+    source.template load_all<kStep>(kept.x);
+    weight.template load_all<kStep>(kept.weight);
     Four sums = {};
     auto add = [&](int c, const Four& x) {
       source.keep(c, x);
@@ -225,30 +229,53 @@ struct AddRmsNorm {
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
+    run(
+        block, sum.a.a, [&](int64_t at) { return RowSource<4>{sum.a.b + at, norm.columns()}; },
+        rounded);
+  }
+
+  // Of the sum of `a` and of what summand_of(at) has from there on: a RowSource, or one like it.
+  template <class Block, class SummandOf>
+  BANYAN_DEVICE void run(Block& block, const float* a, const SummandOf& summand_of,
+                         const RoundedRows& to) const {
     norm.run_on<4>(
         block,
         [&](const float* x) {
           int64_t at = x - norm.a.x;
           float* copy = sum.copy != nullptr ? sum.copy + at : nullptr;
-          return Source{sum.a.a + at, sum.a.b + at, sum.a.y + at, copy, norm.columns()};
+          RowSource<4> first = {a + at, norm.columns()};
+          return Source<decltype(summand_of(at))>{first, summand_of(at), sum.a.y + at, copy,
+                                                  norm.columns()};
         },
-        RoundFours{rounded});
+        RoundFours{to});
   }
 
  private:
+  template <class Summand>
   struct Source {
-    const float *a, *b;
+    RowSource<4> a;
+    Summand b;
     float *y, *copy;  // copy: or null
     int rest;
 
     BANYAN_DEVICE Source at(int c) const {
-      return {a + c, b + c, y + c, copy != nullptr ? copy + c : nullptr, rest - c};
+      return {a.at(c), b.at(c), y + c, copy != nullptr ? copy + c : nullptr, rest - c};
     }
     BANYAN_DEVICE Four load(int c) const {
-      Four x = load_four<4>(a, c, rest), more = load_four<4>(b, c, rest);
+      Four one[1];
+      at(c).template load_all<RowNorm<kWarp>::kStep>(one);
+      return one[0];
+    }
+    template <int step, int count>
+    BANYAN_DEVICE void load_all(Four (&fours)[count]) const {
+      Four more[count];
+      a.template load_all<step>(fours);
+      b.template load_all<step>(more);
       BANYAN_UNROLL
-      for (int i = 0; i < 4; ++i) x.at[i] += more.at[i];
-      return x;
+      for (int u = 0; u < count; ++u) {
+        BANYAN_UNROLL
+        for (int i = 0; i < 4; ++i) fours[u].at[i] += more[u].at[i];
+      }
     }
     BANYAN_DEVICE void keep(int c, const Four& x) const {
       store_four<4>(y, c, rest, x);
@@ -263,6 +290,71 @@ struct AddRmsNorm {
     };
     return apart(sum.a.a) && apart(sum.a.b) && apart(sum.a.y) && apart(sum.copy);
   }
+};
+
+// The results of a row's experts combined, added to what a layer was given, and the norm of that.
+struct CombineAddRmsNorm {
+  CombineExperts experts;  // whose y is a summand
+  AddRmsNorm rest;
+  RoundedRows rounded = {};
+
+  // Whether the experts' rows are all of a summand, and no block writes what another one reads.
+  static bool may_join(const CombineExperts& experts, const AddRmsNorm& rest) {
+    const CombineExpertsArgs& e = experts.a;
+    const Add& sum = rest.sum;
+    bool is_summand = e.y == sum.a.a || e.y == sum.a.b;
+    if (!is_summand || sum.a.a == sum.a.b || !experts.fours()) return false;
+    if (e.dim != rest.norm.a.dim || e.rows != rest.norm.a.rows) return false;
+    MemoryRange normed = rest.norm.writes()[0];
+    for (const MemoryRange& read : experts.reads()) {
+      if (!read.apart(floats(sum.a.y, sum.a.count)) || !read.apart(normed)) return false;
+      if (sum.copy != nullptr && !read.apart(floats(sum.copy, sum.a.count))) return false;
+    }
+    return true;
+  }
+  bool may_round(const GemmArgs& g) const {
+    MemoryRange workspace = {g.workspace, RoundedRows::bytes(g.x_rows, 1, g.k)};
+    for (const MemoryRange& read : experts.reads()) {
+      if (!read.apart(workspace)) return false;
+    }
+    return rest.may_round(g);
+  }
+  BANYAN_HOST_DEVICE Constants constants() const { return rest.constants(); }
+  Shape shape() const { return rest.shape(); }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    const AddArgs& sum = rest.sum.a;
+    const float* other = experts.a.y == sum.a ? sum.b : sum.a;
+    rest.run(
+        block, other,
+        [&](int64_t at) {
+          CombineExperts::Row row(experts, quotient(at, experts.a.dim));
+          return Source{row, 0, {experts.a.y + at, rest.norm.columns()}};
+        },
+        rounded);
+  }
+
+ private:
+  // Columns of a row from `first` on.
+  struct Source {
+    CombineExperts::Row row;
+    int first;
+    RowSource<4> y;
+
+    BANYAN_DEVICE Source at(int c) const { return {row, first + c, y.at(c)}; }
+    // Combines one four after the other, which takes little code, and stores it. Then it reads back
+    // what this thread alone has written.
+    template <int step, int count>
+    BANYAN_DEVICE void load_all(Four (&fours)[count]) const {
+      float* to = const_cast<float*>(y.x);
+      BANYAN_NO_UNROLL
+      for (int c = 0; c < step * count && c < y.rest; c += step) {
+        store(to + c, row.template sum<4>(first + c));
+      }
+      y.load_all<step>(fours);
+    }
+  };
 };
 
 // A norm, and its product with gates.
