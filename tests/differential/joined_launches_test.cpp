@@ -266,6 +266,33 @@ TEST(JoinedLaunches, WhatExpertsReturnIsAddedToTheStreamAndNormed) {
   }
 }
 
+// For a product with weights of integers. A warp has a short row alone, and does not quantise it.
+TEST(JoinedLaunches, ANormOfAStreamIsQuantised) {
+  for (auto [dim, launches] : {std::pair{640, 1u}, {5120, 1u}, {128, 2u}}) {
+    for (bool has_experts : {false, true}) {
+      Stream apart(3, dim, 3), joined(3, dim, 3);
+      Combined of_apart(apart, true), of_joined(joined, true);
+      auto quantising = [](const Stream& s) {
+        QuantiseRows kernel = {s.rounding_kernel().a};
+        kernel.a.group = 32;
+        return kernel;
+      };
+      if (has_experts) launch_on_cuda(of_apart.kernel);
+      launch_on_cuda(apart.add_kernel());
+      launch_on_cuda(apart.norm_kernel(apart.sum));
+      launch_on_cuda(quantising(apart));
+      Collector collector;
+      if (has_experts) collector.add(of_joined.kernel);
+      collector.add(joined.add_kernel());
+      collector.add(joined.norm_kernel(joined.sum));
+      collector.add(quantising(joined));
+      EXPECT_EQ(collector.launches().size(), launches);
+      collector.launches().issue_all(nullptr);
+      EXPECT_TRUE(joined == apart) << dim;
+    }
+  }
+}
+
 TEST(JoinedLaunches, OtherResultsOfExpertsAreNotJoined) {
   Stream s(4, 128, 6);
   Combined combined(s, true);

@@ -57,8 +57,9 @@ struct QueuedDevice {
     if constexpr (std::is_same_v<Kernel, cuda::AttendTiles>) {
       queue().launched.insert(queue().launched.end(), {"attention", "MergeParts"});
       cuda::emulated::Device::attend_tiles(kernel.a);
-      cuda::emulated::Device::launch(nullptr,
-                                     cuda::MergeParts{.a = kernel.a, .rounded = kernel.rounded});
+      cuda::emulated::Device::launch(
+          nullptr, cuda::MergeParts{
+                       .a = kernel.a, .rounded = kernel.rounded, .quantised = kernel.quantised});
     } else {
       queue().launched.push_back(short_name(typeid(Kernel).name()));
       cuda::emulated::Device::launch(nullptr, kernel);
@@ -104,11 +105,13 @@ const KernelTable& queued_table() {
 }
 
 // The hidden state of the first token of a model with random weights.
-std::vector<float> hidden_of_a_token(const KernelTable& kernels, const Json& config) {
+std::vector<float> hidden_of_a_token(const KernelTable& kernels, const Json& config,
+                                     const std::string& quantization) {
   constexpr int kPages = 2, kPageTokens = 16;
   TemporaryFolder folder;
   folder.write("config.json", config.dump());
   EngineConfig engine = {.model_path = folder.path(), .load_format = "dummy", .threads = 1};
+  engine.quantization = quantization;
   ThreadPool threads(1);
   DeviceQueue queue(*kernels.device);
   LoadedModel model = value_or_abort(
@@ -134,10 +137,11 @@ std::vector<float> hidden_of_a_token(const KernelTable& kernels, const Json& con
 
 // What is launched from `first` in a layer to the same in the next one: the last two layers that
 // have it, which are to be of one kind and to follow each other.
-std::string launches_of_layer(const Json& config, const std::string& first) {
+std::string launches_of_layer(const Json& config, const std::string& first,
+                              const std::string& quantization = "none") {
   QueuedDevice::queue().launched.clear();
-  std::vector<float> joined = hidden_of_a_token(queued_table(), config);
-  EXPECT_TRUE(same_bits(joined, hidden_of_a_token(cuda::emulated::table(), config)));
+  std::vector<float> joined = hidden_of_a_token(queued_table(), config, quantization);
+  EXPECT_TRUE(same_bits(joined, hidden_of_a_token(cuda::emulated::table(), config, quantization)));
   const Names& all = QueuedDevice::queue().launched;
   auto last = std::find(all.rbegin(), all.rend(), first);
   auto before = last == all.rend() ? last : std::find(last + 1, all.rend(), first);
@@ -166,6 +170,15 @@ const std::string kExpertsAndShared =
 
 TEST(LayerLaunches, OfQwen3) {
   EXPECT_EQ(launches_of_layer(wide("qwen3-bf16"), "PlaceHeads"),
+            "PlaceHeads attention MergeParts product AddRmsNorm product SiluMul product "
+            "AddRmsNorm product");
+}
+
+// Norms of more than 512 columns.
+TEST(LayerLaunches, OfQwen3InInt4) {
+  Json config = wide("qwen3-bf16");
+  config["hidden_size"] = 640;
+  EXPECT_EQ(launches_of_layer(config, "PlaceHeads", "int4"),
             "PlaceHeads attention MergeParts product AddRmsNorm product SiluMul product "
             "AddRmsNorm product");
 }

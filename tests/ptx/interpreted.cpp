@@ -267,6 +267,7 @@ template void launch_interpreted(const cuda::GateMul&);
 template void launch_interpreted(const cuda::ManyRowsF32&);
 template void launch_interpreted(const cuda::MergeParts&);
 template void launch_interpreted(const cuda::NormGateMul&);
+template void launch_interpreted(const cuda::QuantiseRows&);
 template void launch_interpreted(const cuda::RmsNorm&);
 template void launch_interpreted(const cuda::Rope&);
 template void launch_interpreted(const cuda::RoundRows&);

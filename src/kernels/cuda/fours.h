@@ -70,6 +70,12 @@ BANYAN_DEVICE inline Eight load_eight(const float* from) {
   return all;
 }
 
+BANYAN_HOST_DEVICE constexpr Eight eight_of(const Four& first, const Four& second) {
+  Eight all;
+  for (int i = 0; i < 4; ++i) all.at[i] = first.at[i], all.at[4 + i] = second.at[i];
+  return all;
+}
+
 // Calls body.operator()<N>(r, c) for columns [c, c + N) of each row, by all threads of all blocks:
 // N is 4 if `fours`, or 1.
 template <class Block, class Body>

@@ -2,8 +2,9 @@
 // kernel table ask for. A launch takes its time however little it does, so where one kernel can do
 // the work of two that follow each other, to the same bits, it takes their place:
 //
-// - a kernel that computes rows also rounds them for the product after it, or after the choice of
-//   experts: so what it reads must not lie where the product's workspace is;
+// - a kernel that computes rows also rounds or quantises them for the product after it, or after
+// the
+//   choice of experts: so what it reads must not lie where the product's workspace is;
 // - a norm is also multiplied by gates;
 // - the block that chooses the experts of a row sorts its choices;
 // - a sum also writes the copy of it, which a layer's output is, and its norm, and combines what
@@ -80,16 +81,32 @@ class LaunchCollector {
   // Launches that route rows may lie between a norm and the product with experts.
   bool joins(const RoundRows& rounding) {
     const GemmArgs& product = rounding.a;
-    RoundedOperand operand = {
-        floats(product.x, product.x_rows * product.x_stride),
-        {product.workspace, RoundedRows::bytes(product.x_rows, product.segments, product.k)}};
-    size_t before = 0;
-    while (leaves<FewRowsF32, ManyRowsF32, Route, RouteAndSort, SortFewExperts>(before, operand)) {
-      ++before;
-    }
-    return round_in<AddRmsNorm, CombineAddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul,
-                    AttendTiles>(product, before) ||
+    MemoryRange workspace = {product.workspace,
+                             RoundedRows::bytes(product.x_rows, product.segments, product.k)};
+    size_t before = routing_after(product, workspace);
+    auto round = [&]<class Kernel>(Kernel* last) {
+      if (last == nullptr || !last->may_prepare(product, workspace)) return false;
+      last->rounded = rounded_rows(product);
+      return true;
+    };
+    return in_any<AddRmsNorm, CombineAddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul,
+                  AttendTiles>(before, round) ||
            fuse_with_last<Rope>(rounding);
+  }
+  bool joins(const QuantiseRows& quantising) {
+    const GemmArgs& product = quantising.a;
+    QuantisedRows to = quantised_rows(product);
+    if (!to.in_chunks()) return false;
+    size_t before = routing_after(product, to.range());
+    return in_any<AddRmsNorm, CombineAddRmsNorm, RmsNorm, SiluMul, AttendTiles>(
+        before, [&]<class Kernel>(Kernel* last) {
+          if (last == nullptr || !last->may_prepare(product, to.range())) return false;
+          if constexpr (requires { last->may_quantise(); }) {
+            if (!last->may_quantise()) return false;
+          }
+          last->quantised = to;
+          return true;
+        });
   }
   bool joins(const DeltaGates& gates) { return fuse_with_last<RmsNorm>(gates); }
   bool joins(const CopyRows& copy) {
@@ -134,6 +151,17 @@ class LaunchCollector {
     return true;
   }
 
+  // How many of the last launches route rows, and leave x of a product and its workspace as they
+  // are.
+  size_t routing_after(const GemmArgs& product, const MemoryRange& workspace) {
+    RoundedOperand operand = {floats(product.x, product.x_rows * product.x_stride), workspace};
+    size_t before = 0;
+    while (leaves<FewRowsF32, ManyRowsF32, Route, RouteAndSort, SortFewExperts>(before, operand)) {
+      ++before;
+    }
+    return before;
+  }
+
   template <class... Kernels>
   bool leaves(size_t before, const RoundedOperand& operand) {
     auto leaves_it = [&](const auto* kernel) {
@@ -142,14 +170,10 @@ class LaunchCollector {
     return (leaves_it(last<Kernels>(before)) || ...);
   }
 
-  template <class... Kernels>
-  bool round_in(const GemmArgs& product, size_t before) {
-    auto round = [&]<class Kernel>(Kernel* last) {
-      if (last == nullptr || !last->may_round(product)) return false;
-      last->rounded = rounded_rows(product);
-      return true;
-    };
-    return (round(last<Kernels>(before)) || ...);
+  // Whether the launch `before` the last one is one of Kernels for which `prepare` holds.
+  template <class... Kernels, class Prepare>
+  bool in_any(size_t before, const Prepare& prepare) {
+    return (prepare(last<Kernels>(before)) || ...);
   }
 
   LaunchList launches_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/fours.h"
+#include "kernels/cuda/quantise_rows.h"
 #include "kernels/cuda/rounded_rows.h"
 #include "kernels/cuda/tensor_attention.h"
 
@@ -84,13 +85,17 @@ struct MergeParts {
   const float* sums = nullptr;
   int64_t tile_rows = kQueryTile, blocks = 0;  // of the kernel before this one
   RoundedRows rounded = {};
+  QuantisedRows quantised = {};
   Shape shape() const {
+    if (quantised.workspace != nullptr) return quantising_shape(quantised);
     return {.blocks = a.rows > 0 ? blocks_for(a.rows * a.q_heads * a.value_dim / 4) : 0};
   }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    if (plan_of(a, work_over(block), blocks).split) return merge_all(block);
+    bool split = plan_of(a, work_over(block), blocks).split;
+    if (quantised.workspace != nullptr) return quantise_all(block, split);
+    if (split) return merge_all(block);
     if (rounded.workspace == nullptr) return;
     int64_t fours = a.q_heads * a.value_dim / 4;
     for_all(block, a.rows * fours, [&](int64_t i) {
@@ -141,7 +146,25 @@ struct MergeParts {
     });
   }
 
-  BANYAN_DEVICE void merge(const Row& row, int64_t column) const {
+  // The same, for rows whose spans are looked up: few rows are split. All are quantised.
+  template <class Block>
+  BANYAN_DEVICE void quantise_all(Block& block, bool split) const {
+    int64_t dim = a.q_heads * a.value_dim;
+    quantise_while(block, quantised, [&](int64_t row, int64_t c) {
+      int64_t results = 0, head = quotient(c, a.value_dim);
+      for (int64_t s = 0; split && s < a.span_count; ++s) {
+        const SpanArgs& span = a.spans[s];
+        int64_t token = row - span.row_begin;
+        if (token >= 0 && token < span.row_count) {
+          return merge({span, results, token, head}, c - head * a.value_dim);
+        }
+        results += part_results(a, span);
+      }
+      return load_four<4>(a.out + row * dim, c, dim);
+    });
+  }
+
+  BANYAN_DEVICE Four merge(const Row& row, int64_t column) const {
     constexpr int kAtOnce = 4;  // parts, so that loads overlap
     int64_t heads = quotient(a.q_heads, a.kv_heads), kv_head = quotient(row.head, heads);
     int64_t query = row.token * rows_per_token(a) + row.head - kv_head * heads;
@@ -169,34 +192,36 @@ struct MergeParts {
         }
       }
     }
-    put(row, column, last_step(a, row.head, max, weight), total);
+    return put(row, column, last_step(a, row.head, max, weight), total);
   }
   BANYAN_DEVICE static PartSums load(const float* of, int64_t column) {
     const float* out = of + 2 + column;
     return {of[0], of[1], {{out[0], out[1], out[2], out[3]}}};
   }
 
-  BANYAN_DEVICE void put(const Row& row, int64_t column, const LastStep& step, Four total) const {
+  BANYAN_DEVICE Four put(const Row& row, int64_t column, const LastStep& step, Four total) const {
     BANYAN_UNROLL
     for (int c = 0; c < 4; ++c) total.at[c] = step(total.at[c]);
     int64_t at = row.span.row_begin + row.token, c = row.head * a.value_dim + column;
     store_four<4>(a.out + at * a.q_heads * a.value_dim, c, a.q_heads * a.value_dim, total);
     if (rounded.workspace != nullptr) rounded.store(at, c, total);
+    return total;
   }
 };
 
 // Attention on tensor cores as a queue collects it: its kernel, then MergeParts.
 struct AttendTiles {
   AttentionArgs a;
-  RoundedRows rounded = {};  // results rounded, if there is a workspace
+  // Results for a product, if they have a workspace.
+  RoundedRows rounded = {};
+  QuantisedRows quantised = {};
 
   // The spans, too, are read while others round already. What a row selects may lie anywhere.
-  bool may_round(const GemmArgs& g) const {
+  bool may_prepare(const GemmArgs& g, const MemoryRange& workspace) const {
     int64_t dim = a.q_heads * a.value_dim;
     if (a.rows == 0 || a.selected.runs != nullptr) return false;
-    MemoryRange workspace = {g.workspace, RoundedRows::bytes(a.rows, 1, dim)};
     return workspace.apart(range_of(a.spans, a.span_count)) &&
-           cuda::may_round(g, a.out, a.rows, dim, dim, a.out, dim);
+           cuda::may_prepare(g, workspace, a.out, a.rows, dim, dim, a.out, dim);
   }
 };
 

@@ -4,6 +4,7 @@
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/fours.h"
 #include "kernels/cuda/math.h"
+#include "kernels/cuda/memory_range.h"
 #include "kernels/cuda/weights.h"
 #include "kernels/gemm.h"
 
@@ -17,14 +18,15 @@ namespace banyan::cuda {
 // from a multiple of eight on. Elsewhere they are [rows, segments, k] codes and [rows, segments,
 // groups] steps.
 struct QuantisedRows {
-  std::byte* workspace;
-  int64_t rows, segments, k, group;
+  std::byte* workspace = nullptr;
+  int64_t rows = 0, segments = 0, k = 0, group = 0;
 
   static constexpr size_t bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
     QuantisedRows all{nullptr, rows, segments, k, group};
     int64_t steps = all.in_chunks() ? all.chunks() * all.chunk_steps() : rows * (k / group);
     return (all.code_bytes() + segments * steps * 4 + 63) / 64 * 64;
   }
+  MemoryRange range() const { return {workspace, bytes(rows, segments, k, group)}; }
   BANYAN_HOST_DEVICE constexpr int64_t columns() const {  // with those that are filled up
     return in_chunks() ? chunks() * kChunkColumns : k;
   }
@@ -82,10 +84,13 @@ BANYAN_HOST_DEVICE inline QuantisedRows quantised_rows(const GemmArgs& a) {
 struct GroupSize {
   float largest = 0, poison = 0;
 
-  BANYAN_HOST_DEVICE void add(float x) {
-    float size = magnitude(x);
-    largest = largest < size ? size : largest;
-    poison += x * 0.0f;
+  BANYAN_HOST_DEVICE void add(const Eight& x) {
+    BANYAN_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      float size = magnitude(x.at[i]);
+      largest = largest < size ? size : largest;
+      poison += x.at[i] * 0.0f;
+    }
   }
   BANYAN_HOST_DEVICE float step() const {
     return largest >= kQuantisedMin ? largest / 127.0f + poison : poison;
@@ -101,68 +106,64 @@ struct LargestSize {
   }
 };
 
-// A block quantises a group of a row, eight columns a thread, or several short groups together.
-struct QuantiseRows {
+// Quantises columns of a row by a block: a group, eight columns a thread, or several short groups
+// together, which are a slab.
+struct RowQuantiser {
   static constexpr int64_t kColumns = 8, kSlab = kColumns * kBlockThreads;
-  GemmArgs a;
+
+  QuantisedRows to;
 
   struct Shared {
     GroupSize sizes[kBlockThreads];
   };
-  Shape shape() const {
-    return {.blocks = a.x_rows * a.segments * slabs(), .shared_bytes = sizeof(Shared)};
-  }
 
-  // Slabs of a row: whole groups that a block quantises together, or one longer group each.
   BANYAN_HOST_DEVICE constexpr bool is_short() const {
-    return kSlab % a.group == 0 && a.group < kSlab && a.group % kColumns == 0;
+    return kSlab % to.group == 0 && to.group < kSlab && to.group % kColumns == 0;
   }
-  BANYAN_HOST_DEVICE int64_t slab_columns() const { return is_short() ? kSlab : a.group; }
-  BANYAN_HOST_DEVICE int64_t slabs() const {
-    return quotient(a.k + slab_columns() - 1, slab_columns());
+  BANYAN_HOST_DEVICE int64_t slab_columns() const { return is_short() ? kSlab : to.group; }
+  BANYAN_HOST_DEVICE int64_t slabs() const {  // of a row
+    return quotient(to.k + slab_columns() - 1, slab_columns());
   }
 
-  template <class Block>
-  BANYAN_DEVICE void operator()(Block& block) const {
-    const GemmGroup& w = a.weights;
-    int64_t rows = w.begins != nullptr && a.x_index == nullptr ? w.begins[w.count] : a.x_rows;
-    for (int64_t i = block.index(); i < rows * a.segments * slabs(); i += block.count()) {
-      int64_t at = quotient(i, slabs()), slab = i - at * slabs();
-      int64_t row = quotient(at, a.segments), segment = at - row * a.segments;
-      int64_t first = slab * slab_columns();
-      Slab of = {row, segment, first, least(slab_columns(), a.k - first)};
-      is_short() ? quantise_groups(block, of) : quantise_group(block, of);
-      if (slab == 0) fill_up(block, row, segment);
-    }
+  // x(c) has columns c to c + 7 of the row, zeros where it ends. It may be asked twice.
+  template <class Block, class X>
+  BANYAN_DEVICE void quantise(Block& block, int64_t row, int64_t segment, int64_t slab,
+                              const X& x) const {
+    int64_t first = slab * slab_columns();
+    Slab of = {row, segment, first, least(slab_columns(), to.k - first)};
+    is_short() ? quantise_groups(block, of, x) : quantise_group(block, of, x);
+    if (slab > 0) return;
+    for_each(block, to.columns() - to.k, [&](int64_t c) { *to.code(row, segment, to.k + c) = 0; });
+  }
+  // All of a row of the only segment.
+  template <class Block, class X>
+  BANYAN_DEVICE void quantise_row(Block& block, int64_t row, const X& x) const {
+    for (int64_t slab = 0; slab < slabs(); ++slab) quantise(block, row, 0, slab, x);
   }
 
  private:
   struct Slab {
     int64_t row, segment, first, count;
   };
-  BANYAN_DEVICE const float* x_of(const Slab& s) const {
-    return a.x + s.row * a.x_stride + s.segment * a.segment_stride + s.first;
-  }
 
-  template <class Block>
-  BANYAN_DEVICE void quantise_groups(Block& block, const Slab& s) const {
+  template <class Block, class X>
+  BANYAN_DEVICE void quantise_groups(Block& block, const Slab& s, const X& x) const {
     Shared& shared = *block.template shared<Shared>();
     typename Block::template PerThread<Eight> values;
     block.each([&](int thread) {
       GroupSize size;
       int64_t c = thread * kColumns;
       if (c < s.count) {
-        values[thread] = load_eight(x_of(s) + c);
-        BANYAN_UNROLL
-        for (int i = 0; i < kColumns; ++i) size.add(values[thread].at[i]);
+        values[thread] = x(s.first + c);
+        size.add(values[thread]);
       }
       shared.sizes[thread] = size;
     });
     block.each([&](int thread) {
       int64_t c = thread * kColumns;
       if (c >= s.count) return;
-      auto threads = static_cast<int>(quotient(a.group, kColumns)),
-           first = thread / threads * threads;
+      auto threads = static_cast<int>(quotient(to.group, kColumns));
+      int first = thread / threads * threads;
       GroupSize size;
       for (int t = first; t < first + threads; ++t) size = LargestSize()(size, shared.sizes[t]);
       store(s, c, values[thread], size);
@@ -170,34 +171,21 @@ struct QuantiseRows {
     });
   }
 
-  template <class Block>
-  BANYAN_DEVICE void quantise_group(Block& block, const Slab& s) const {
+  template <class Block, class X>
+  BANYAN_DEVICE void quantise_group(Block& block, const Slab& s, const X& x) const {
     GroupSize size = block.reduce(
         [&](int thread) {
           GroupSize own;
-          for (int64_t c = thread * kColumns; c < s.count; c += kSlab) {
-            Eight values = columns(s, c);
-            BANYAN_UNROLL
-            for (int i = 0; i < kColumns; ++i) own.add(values.at[i]);
-          }
+          for (int64_t c = thread * kColumns; c < s.count; c += kSlab) own.add(x(s.first + c));
           return own;
         },
         LargestSize());
     block.each([&](int thread) {
       for (int64_t c = thread * kColumns; c < s.count; c += kSlab) {
-        store(s, c, columns(s, c), size);
+        store(s, c, x(s.first + c), size);
       }
       if (thread == 0) store_step(s, 0, size);
     });
-  }
-
-  // Eight columns from c on; zeros where the slab ends.
-  BANYAN_DEVICE Eight columns(const Slab& s, int64_t c) const {
-    if (c + kColumns <= s.count) return load_eight(x_of(s) + c);
-    Eight values;
-    BANYAN_UNROLL
-    for (int i = 0; i < kColumns; ++i) values.at[i] = c + i < s.count ? x_of(s)[c + i] : 0.0f;
-    return values;
   }
 
   BANYAN_DEVICE void store(const Slab& s, int64_t c, const Eight& values,
@@ -212,7 +200,6 @@ struct QuantiseRows {
       float code = (values.at[i] * inverse + kToInteger) - kToInteger;
       codes.at[i] = size.poison == 0 ? static_cast<int8_t>(code) : int8_t{0};
     }
-    QuantisedRows to = quantised_rows(a);
     int8_t* at = to.code(s.row, s.segment, s.first + c);
     if (to.in_chunks()) {
       *reinterpret_cast<Codes*>(at) = codes;
@@ -221,13 +208,56 @@ struct QuantiseRows {
     }
   }
   BANYAN_DEVICE void store_step(const Slab& s, int64_t c, const GroupSize& size) const {
-    *quantised_rows(a).step(s.row, s.segment, quotient(s.first + c, a.group)) = size.step();
+    *to.step(s.row, s.segment, quotient(s.first + c, to.group)) = size.step();
   }
+};
+
+// Quantises what four_of(row, c) computes, columns c to c + 3 of a row, with a slab for each block
+// at a time. Rows of the only segment lie in chunks. It may be asked twice.
+template <class Block, class FourOf>
+BANYAN_DEVICE void quantise_while(Block& block, const QuantisedRows& to, const FourOf& four_of) {
+  RowQuantiser quantiser = {to};
+  int64_t slabs = quantiser.slabs();
+  for (int64_t i = block.index(); i < to.rows * slabs; i += block.count()) {
+    int64_t row = quotient(i, slabs);
+    quantiser.quantise(block, row, 0, i - row * slabs,
+                       [&](int64_t c) { return eight_of(four_of(row, c), four_of(row, c + 4)); });
+  }
+}
+// What launches that.
+inline Shape quantising_shape(const QuantisedRows& to) {
+  return {.blocks = to.rows * to.segments * RowQuantiser{to}.slabs(),
+          .shared_bytes = sizeof(RowQuantiser::Shared)};
+}
+
+// A block has a slab at a time.
+struct QuantiseRows {
+  GemmArgs a;
+
+  BANYAN_HOST_DEVICE RowQuantiser quantiser() const { return {quantised_rows(a)}; }
+  Shape shape() const { return quantising_shape(quantised_rows(a)); }
 
   template <class Block>
-  BANYAN_DEVICE void fill_up(Block& block, int64_t row, int64_t segment) const {
-    QuantisedRows to = quantised_rows(a);
-    for_each(block, to.columns() - a.k, [&](int64_t c) { *to.code(row, segment, a.k + c) = 0; });
+  BANYAN_DEVICE void operator()(Block& block) const {
+    const GemmGroup& w = a.weights;
+    int64_t rows = w.begins != nullptr && a.x_index == nullptr ? w.begins[w.count] : a.x_rows;
+    int64_t slabs = quantiser().slabs();
+    for (int64_t i = block.index(); i < rows * a.segments * slabs; i += block.count()) {
+      int64_t at = quotient(i, slabs), row = quotient(at, a.segments);
+      int64_t segment = at - row * a.segments;
+      const float* x = a.x + row * a.x_stride + segment * a.segment_stride;
+      quantiser().quantise(block, row, segment, i - at * slabs,
+                           [&](int64_t c) { return columns(x, c); });
+    }
+  }
+
+ private:
+  BANYAN_DEVICE Eight columns(const float* x, int64_t c) const {
+    if (c + 8 <= a.k) return load_eight(x + c);
+    Eight values;
+    BANYAN_UNROLL
+    for (int i = 0; i < 8; ++i) values.at[i] = c + i < a.k ? x[c + i] : 0.0f;
+    return values;
   }
 };
 

@@ -6,6 +6,7 @@
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/memory_range.h"
 #include "kernels/cuda/moe.h"
+#include "kernels/cuda/quantise_rows.h"
 #include "kernels/cuda/rounded_rows.h"
 #include "kernels/cuda/rowwise.h"
 #include "kernels/kernel_table.h"
@@ -89,9 +90,13 @@ struct RowNorm {
   }
 };
 
-// Rounds fours of columns for a product, if there is a workspace.
-struct RoundFours {
+// Prepares rows of a norm for a product, if there is a workspace: rounds fours of columns, or
+// quantises a row that its block has written.
+struct PrepareRow {
   const RoundedRows& to;
+  const QuantisedRows& quantised;
+  const float* y;
+  int64_t stride;
 
   struct Place {
     RoundedRows::Place place;
@@ -104,6 +109,14 @@ struct RoundFours {
     if (to.workspace == nullptr) return {};
     return {to.place(row, column)};
   }
+  template <class Block>
+  BANYAN_DEVICE void finish(Block& block, int64_t row) const {
+    if (quantised.workspace == nullptr) return;
+    const float* written = y + row * stride;
+    RowQuantiser{quantised}.quantise_row(block, row, [&](int64_t c) {
+      return eight_of(load<4>(written + c), load<4>(written + c + 4));
+    });
+  }
 };
 
 // A team has a group of a row.
@@ -111,12 +124,15 @@ struct RmsNorm {
   static constexpr int64_t kWarpColumns = 512;  // at most, for which a team is a warp
 
   RmsNormArgs a;
-  RoundedRows rounded = {};  // y rounded, if there is a workspace
+  // y for a product, if they have a workspace.
+  RoundedRows rounded = {};
+  QuantisedRows quantised = {};
 
-  bool may_round(const GemmArgs& g) const {
+  bool may_prepare(const GemmArgs& g, const MemoryRange& workspace) const {
     return fours() && a.groups == 1 &&
-           cuda::may_round(g, a.y, a.rows, a.dim, a.y_row_stride, a.x, a.x_row_stride);
+           cuda::may_prepare(g, workspace, a.y, a.rows, a.dim, a.y_row_stride, a.x, a.x_row_stride);
   }
+  bool may_quantise() const { return a.dim > kWarpColumns; }  // by the block that has a row
   BANYAN_HOST_DEVICE bool fours() const {
     return in_fours(a.dim, a.x_row_stride, a.weight_group_stride, a.y_row_stride, a.x, a.weight,
                     a.y);
@@ -126,30 +142,37 @@ struct RmsNorm {
     return {float_rows(a.x, a.rows, a.x_row_stride, a.groups * a.dim), weights};
   }
   std::array<MemoryRange, 2> writes() const {
-    size_t bytes = rounded.workspace == nullptr ? 0 : RoundedRows::bytes(a.rows, 1, a.dim);
-    return {float_rows(a.y, a.rows, a.y_row_stride, a.groups * a.dim), {rounded.workspace, bytes}};
+    MemoryRange prepared = {};
+    if (rounded.workspace != nullptr) {
+      prepared = {rounded.workspace, RoundedRows::bytes(a.rows, 1, a.dim)};
+    }
+    if (quantised.workspace != nullptr) prepared = quantised.range();
+    return {float_rows(a.y, a.rows, a.y_row_stride, a.groups * a.dim), prepared};
   }
   BANYAN_HOST_DEVICE Constants constants() const {
     return {a.weight, (a.groups - 1) * a.weight_group_stride + a.dim};
   }
   BANYAN_HOST_DEVICE int64_t items() const { return a.rows * a.groups; }
   BANYAN_HOST_DEVICE int columns() const { return static_cast<int>(a.dim); }
-  Shape shape() const {
-    return {.blocks = a.dim <= kWarpColumns ? blocks_for(items() * kWarp) : items()};
+  Shape shape() const { return shape_for(quantised); }
+  Shape shape_for(const QuantisedRows& to) const {
+    return {.blocks = a.dim <= kWarpColumns ? blocks_for(items() * kWarp) : items(),
+            .shared_bytes = to.workspace != nullptr ? sizeof(RowQuantiser::Shared) : 0};
   }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    RoundFours round = {rounded};
+    PrepareRow prepare = {rounded, quantised, a.y, a.y_row_stride};
     if (fours()) {
-      run_on<4>(block, [&](const float* x) { return RowSource<4>{x, columns()}; }, round);
+      run_on<4>(block, [&](const float* x) { return RowSource<4>{x, columns()}; }, prepare);
     } else {
-      run_on<1>(block, [&](const float* x) { return RowSource<1>{x, columns()}; }, round);
+      run_on<1>(block, [&](const float* x) { return RowSource<1>{x, columns()}; }, prepare);
     }
   }
 
   // The rows at x are those of source_of(x), which may bring them there (RowNorm::squares). Calls
-  // also.at(group, c)(i, columns c + i to c + i + 3 of y); groups are numbered over all rows.
+  // also.at(group, c)(i, columns c + i to c + i + 3 of y), and, where a block has a group,
+  // also.finish(block, group) after it; groups are numbered over all rows.
   template <int N, class Block, class SourceOf, class Also>
   BANYAN_DEVICE void run_on(Block& block, const SourceOf& source_of, const Also& also) const {
     if (a.dim <= kWarpColumns) {
@@ -202,6 +225,7 @@ struct RmsNorm {
                                   more(c, y);
                                 });
       });
+      if constexpr (kTeams == 1) also.finish(block, i);
     }
   }
 };
@@ -211,6 +235,7 @@ struct AddRmsNorm {
   Add sum;
   RmsNorm norm;  // whose x is the sum or its copy
   RoundedRows rounded = {};
+  QuantisedRows quantised = {};
 
   // Whether the norm is of the sum's rows, and writes nothing that other blocks read or write.
   static bool may_join(const Add& sum, const RmsNorm& norm) {
@@ -220,24 +245,24 @@ struct AddRmsNorm {
     if (!of_sum || !whole_rows || !sum.fours() || !norm.fours()) return false;
     return apart_from(sum, float_rows(a.y, a.rows, a.y_row_stride, a.dim));
   }
-  bool may_round(const GemmArgs& g) const {
-    if (!norm.may_round(g)) return false;
-    return apart_from(sum, {g.workspace, RoundedRows::bytes(norm.a.rows, 1, norm.a.dim)});
+  bool may_prepare(const GemmArgs& g, const MemoryRange& workspace) const {
+    return norm.may_prepare(g, workspace) && apart_from(sum, workspace);
   }
+  bool may_quantise() const { return norm.may_quantise(); }
   BANYAN_HOST_DEVICE Constants constants() const { return norm.constants(); }
-  Shape shape() const { return norm.shape(); }
+  Shape shape() const { return norm.shape_for(quantised); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
     run(
         block, sum.a.a, [&](int64_t at) { return RowSource<4>{sum.a.b + at, norm.columns()}; },
-        rounded);
+        PrepareRow{rounded, quantised, norm.a.y, norm.a.y_row_stride});
   }
 
   // Of the sum of `a` and of what summand_of(at) has from there on: a RowSource, or one like it.
   template <class Block, class SummandOf>
   BANYAN_DEVICE void run(Block& block, const float* a, const SummandOf& summand_of,
-                         const RoundedRows& to) const {
+                         const PrepareRow& prepare) const {
     norm.run_on<4>(
         block,
         [&](const float* x) {
@@ -247,7 +272,7 @@ struct AddRmsNorm {
           return Source<decltype(summand_of(at))>{first, summand_of(at), sum.a.y + at, copy,
                                                   norm.columns()};
         },
-        RoundFours{to});
+        prepare);
   }
 
  private:
@@ -297,6 +322,7 @@ struct CombineAddRmsNorm {
   CombineExperts experts;  // whose y is a summand
   AddRmsNorm rest;
   RoundedRows rounded = {};
+  QuantisedRows quantised = {};
 
   // Whether the experts' rows are all of a summand, and no block writes what another one reads.
   static bool may_join(const CombineExperts& experts, const AddRmsNorm& rest) {
@@ -312,15 +338,15 @@ struct CombineAddRmsNorm {
     }
     return true;
   }
-  bool may_round(const GemmArgs& g) const {
-    MemoryRange workspace = {g.workspace, RoundedRows::bytes(g.x_rows, 1, g.k)};
+  bool may_prepare(const GemmArgs& g, const MemoryRange& workspace) const {
     for (const MemoryRange& read : experts.reads()) {
       if (!read.apart(workspace)) return false;
     }
-    return rest.may_round(g);
+    return rest.may_prepare(g, workspace);
   }
+  bool may_quantise() const { return rest.may_quantise(); }
   BANYAN_HOST_DEVICE Constants constants() const { return rest.constants(); }
-  Shape shape() const { return rest.shape(); }
+  Shape shape() const { return rest.norm.shape_for(quantised); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
@@ -332,7 +358,7 @@ struct CombineAddRmsNorm {
           CombineExperts::Row row(experts, quotient(at, experts.a.dim));
           return Source{row, 0, {experts.a.y + at, rest.norm.columns()}};
         },
-        rounded);
+        PrepareRow{rounded, quantised, rest.norm.a.y, rest.norm.a.y_row_stride});
   }
 
  private:
@@ -374,9 +400,8 @@ struct NormGateMul {
     MemoryRange y = floats(g.y, g.rows * g.dim), normed = norm.writes()[0];
     return y.apart(norm.reads()[0]) && y.apart(normed) && y.apart(gates) && normed.apart(gates);
   }
-  bool may_round(const GemmArgs& g) const {
-    MemoryRange workspace = {g.workspace, RoundedRows::bytes(g.x_rows, 1, g.k)};
-    return gate.may_round(g) && workspace.apart(norm.reads()[0]) &&
+  bool may_prepare(const GemmArgs& g, const MemoryRange& workspace) const {
+    return gate.may_prepare(g, workspace) && workspace.apart(norm.reads()[0]) &&
            workspace.apart(norm.writes()[0]);
   }
   BANYAN_HOST_DEVICE Constants constants() const { return norm.constants(); }
@@ -399,6 +424,8 @@ struct NormGateMul {
         k.gate.store_gated(row, column + c, y, k.rounded);
       }
     };
+    template <class Block>
+    BANYAN_DEVICE void finish(Block&, int64_t) const {}
     BANYAN_DEVICE Place at(int64_t item, int64_t column) const {
       const RmsNormArgs& n = k.norm.a;
       int64_t row = quotient(item, n.groups), group = item - row * n.groups;

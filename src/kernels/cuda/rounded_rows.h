@@ -90,13 +90,14 @@ struct RoundedRows {
   }
 };
 
-// Whether a kernel that makes y [rows, dim] of the rows at `from` may round x of a product: that is
-// y, whole chunks of it, and rounding overwrites nothing that another block still reads.
-inline bool may_round(const GemmArgs& g, const float* y, int64_t rows, int64_t dim, int64_t stride,
-                      const float* from, int64_t from_stride) {
+// Whether a kernel that makes y [rows, dim] of the rows at `from` may round or quantise x of a
+// product: that is y, whole chunks of it, and nothing that another block still reads is overwritten
+// in `workspace`.
+inline bool may_prepare(const GemmArgs& g, const MemoryRange& workspace, const float* y,
+                        int64_t rows, int64_t dim, int64_t stride, const float* from,
+                        int64_t from_stride) {
   bool is_x = g.x == y && g.x_rows == rows && g.k == dim && g.x_stride == stride;
   if (!is_x || g.segments != 1 || dim % kChunkColumns != 0) return false;
-  MemoryRange workspace = {g.workspace, RoundedRows::bytes(rows, 1, dim)};
   return workspace.apart(floats(from, rows * from_stride));
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/cuda/fours.h"
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/memory_range.h"
+#include "kernels/cuda/quantise_rows.h"
 #include "kernels/cuda/rounded_rows.h"
 #include "kernels/kernel_table.h"
 
@@ -130,18 +131,23 @@ BANYAN_HOST_DEVICE constexpr float clamped(float x, float limit) {
 
 struct SiluMul {
   SiluMulArgs a;
-  RoundedRows rounded = {};  // y rounded, if there is a workspace
+  // y for a product, if they have a workspace.
+  RoundedRows rounded = {};
+  QuantisedRows quantised = {};
 
-  bool may_round(const GemmArgs& g) const {
+  bool may_prepare(const GemmArgs& g, const MemoryRange& workspace) const {
     auto may = [&](const float* from) {
-      return cuda::may_round(g, a.y, a.rows, a.dim, a.dim, from, a.x_row_stride);
+      return cuda::may_prepare(g, workspace, a.y, a.rows, a.dim, a.dim, from, a.x_row_stride);
     };
     return fours() && may(a.gate) && may(a.up);
   }
   BANYAN_HOST_DEVICE bool fours() const {
     return in_fours(a.dim, a.x_row_stride, a.gate, a.up, a.y);
   }
-  Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
+  Shape shape() const {
+    if (quantised.workspace == nullptr) return column_shape(a.rows, a.dim, fours());
+    return quantising_shape(quantised);
+  }
 
   BANYAN_DEVICE float glu(float gate, float up) const {
     if (a.form == GluForm::kGeluTanh) {
@@ -156,14 +162,25 @@ struct SiluMul {
     return a.limit > 0 ? at_most(silu, a.limit) * clamped(up, a.limit) : silu * up;
   }
 
+  // Columns c to c + N - 1 of a row of y, which it stores.
+  template <int N>
+  BANYAN_DEVICE Floats<N> compute(int64_t r, int64_t c) const {
+    int64_t at = r * a.x_row_stride + c;
+    Floats<N> y = load<N>(a.gate + at), up = load<N>(a.up + at);
+    BANYAN_UNROLL
+    for (int i = 0; i < N; ++i) y.at[i] = glu(y.at[i], up.at[i]);
+    store(a.y + r * a.dim + c, y);
+    return y;
+  }
+
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
+    if (quantised.workspace != nullptr) {
+      return quantise_while(block, quantised,
+                            [&](int64_t r, int64_t c) { return compute<4>(r, c); });
+    }
     for_columns(block, a.rows, a.dim, fours(), [&]<int N>(int64_t r, int64_t c) {
-      int64_t at = r * a.x_row_stride + c;
-      Floats<N> y = load<N>(a.gate + at), up = load<N>(a.up + at);
-      BANYAN_UNROLL
-      for (int i = 0; i < N; ++i) y.at[i] = glu(y.at[i], up.at[i]);
-      store(a.y + r * a.dim + c, y);
+      Floats<N> y = compute<N>(r, c);
       if constexpr (N == 4) {
         if (rounded.workspace != nullptr) rounded.store(r, c, y);
       }
@@ -202,9 +219,9 @@ struct GateMul {
   GateMulArgs a;
   RoundedRows rounded = {};  // y rounded, if there is a workspace
 
-  bool may_round(const GemmArgs& g) const {
+  bool may_prepare(const GemmArgs& g, const MemoryRange& workspace) const {
     auto may = [&](const float* from, int64_t stride) {
-      return cuda::may_round(g, a.y, a.rows, a.dim, a.dim, from, stride);
+      return cuda::may_prepare(g, workspace, a.y, a.rows, a.dim, a.dim, from, stride);
     };
     return fours() && may(a.x, a.x_row_stride) && may(a.gate, a.gate_row_stride);
   }

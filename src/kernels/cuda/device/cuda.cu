@@ -61,6 +61,7 @@ struct Device {
     if constexpr (std::is_same_v<Kernel, AttendTiles>) {
       device::attend_tiles(kernel.a, [&](MergeParts merge) {
         merge.rounded = kernel.rounded;
+        merge.quantised = kernel.quantised;
         issue_on(queue_of(to), merge);
       });
     } else {
