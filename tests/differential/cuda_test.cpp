@@ -104,11 +104,10 @@ TEST(Cuda, TheKernelThatComputesRowsPreparesThemForAProduct) {
       ASSERT_EQ(rounded.bits, from_float<BFloat16>(y[static_cast<size_t>(i)]).bits) << i;
     }
   };
-  // In groups that a warp has, a block has, and that are a row.
   auto expect_prepared = [&](auto kernel) {
     expect_rounded(kernel);
     if constexpr (requires { kernel.quantised; }) {
-      for (int64_t group : {32, 128, 640}) {
+      for (int64_t group : {32, 128}) {
         product.group = group;
         kernel.rounded = {};
         kernel.quantised = cuda::quantised_rows(product);

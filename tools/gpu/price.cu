@@ -93,8 +93,7 @@ class Price {
     }
     try_kernels<Kernel<8, 1, Segments::kOfCluster>, Kernel<16, 1, Segments::kOfCluster>,
                 Kernel<32, 1, Segments::kOfCluster>, Kernel<64, 1, Segments::kOfCluster>,
-                Kernel<128, 2, Segments::kOfCluster>>(
-        args, segments);
+                Kernel<128, 2, Segments::kOfCluster>>(args, segments);
   }
 
   template <class... Kernels>

@@ -96,7 +96,7 @@ class LaunchCollector {
   bool joins(const QuantiseRows& quantising) {
     const GemmArgs& product = quantising.a;
     QuantisedRows to = quantised_rows(product);
-    if (!to.in_chunks()) return false;
+    if (!may_quantise(to)) return false;
     size_t before = routing_after(product, to.range());
     return in_any<AddRmsNorm, CombineAddRmsNorm, RmsNorm, SiluMul, AttendTiles>(
         before, [&]<class Kernel>(Kernel* last) {

@@ -31,16 +31,20 @@ struct QuantisedRows {
     return in_chunks() ? chunks() * kChunkColumns : k;
   }
   BANYAN_HOST_DEVICE int8_t* code(int64_t row, int64_t segment, int64_t c) const {
-    if (!in_chunks()) {
-      return reinterpret_cast<int8_t*>(workspace) + (row * segments + segment) * k + c;
-    }
+    if (in_chunks()) return code_in_chunk(row, segment, c);
+    return reinterpret_cast<int8_t*>(workspace) + (row * segments + segment) * k + c;
+  }
+  BANYAN_HOST_DEVICE int8_t* code_in_chunk(int64_t row, int64_t segment, int64_t c) const {
     int64_t byte = c % kChunkColumns;
     std::byte* at = codes_of(segment, c / kChunkColumns) + row * kTileRowBytes + byte % 16 +
                     swizzled_chunk(static_cast<uint32_t>(row), static_cast<uint32_t>(byte / 16));
     return reinterpret_cast<int8_t*>(at);
   }
   BANYAN_HOST_DEVICE float* step(int64_t row, int64_t segment, int64_t g) const {
-    if (!in_chunks()) return steps() + (row * segments + segment) * quotient(k, group) + g;
+    if (in_chunks()) return step_in_chunk(row, segment, g);
+    return steps() + (row * segments + segment) * quotient(k, group) + g;
+  }
+  BANYAN_HOST_DEVICE float* step_in_chunk(int64_t row, int64_t segment, int64_t g) const {
     int64_t chunk = ((g + 1) * group - 1) / kChunkColumns, place = g - chunk * chunk_groups();
     if (chunk_groups() == 1) place = 0;
     return steps_of(segment, chunk) + (row / 8 * chunk_groups() + place) * 8 + row % 8;
@@ -107,7 +111,8 @@ struct LargestSize {
 };
 
 // Quantises columns of a row by a block: a group, eight columns a thread, or several short groups
-// together, which are a slab.
+// together, which are a slab. InChunks: how the rows lie.
+template <bool InChunks>
 struct RowQuantiser {
   static constexpr int64_t kColumns = 8, kSlab = kColumns * kBlockThreads;
 
@@ -135,10 +140,16 @@ struct RowQuantiser {
     if (slab > 0) return;
     for_each(block, to.columns() - to.k, [&](int64_t c) { *to.code(row, segment, to.k + c) = 0; });
   }
-  // All of a row of the only segment.
+  // All of a row of the only segment, which is whole chunks of short groups.
   template <class Block, class X>
-  BANYAN_DEVICE void quantise_row(Block& block, int64_t row, const X& x) const {
-    for (int64_t slab = 0; slab < slabs(); ++slab) quantise(block, row, 0, slab, x);
+  BANYAN_DEVICE void quantise_short(Block& block, int64_t row, const X& x) const {
+    BANYAN_NO_UNROLL
+    for (int64_t first = 0; first < to.k; first += kSlab) quantise_slab(block, row, first, x);
+  }
+  // Its columns from `first` on.
+  template <class Block, class X>
+  BANYAN_DEVICE void quantise_slab(Block& block, int64_t row, int64_t first, const X& x) const {
+    quantise_groups(block, {row, 0, first, least(kSlab, to.k - first)}, x);
   }
 
  private:
@@ -162,9 +173,9 @@ struct RowQuantiser {
     block.each([&](int thread) {
       int64_t c = thread * kColumns;
       if (c >= s.count) return;
-      auto threads = static_cast<int>(quotient(to.group, kColumns));
-      int first = thread / threads * threads;
+      int threads = static_cast<int>(to.group) / int{kColumns}, first = thread / threads * threads;
       GroupSize size;
+      BANYAN_NO_UNROLL
       for (int t = first; t < first + threads; ++t) size = LargestSize()(size, shared.sizes[t]);
       store(s, c, values[thread], size);
       if (thread == first) store_step(s, c, size);
@@ -200,58 +211,74 @@ struct RowQuantiser {
       float code = (values.at[i] * inverse + kToInteger) - kToInteger;
       codes.at[i] = size.poison == 0 ? static_cast<int8_t>(code) : int8_t{0};
     }
-    int8_t* at = to.code(s.row, s.segment, s.first + c);
-    if (to.in_chunks()) {
-      *reinterpret_cast<Codes*>(at) = codes;
+    if constexpr (InChunks) {
+      *reinterpret_cast<Codes*>(to.code_in_chunk(s.row, s.segment, s.first + c)) = codes;
     } else {
+      int8_t* at = to.code(s.row, s.segment, s.first + c);
       for (int i = 0; i < kColumns && c + i < s.count; ++i) at[i] = codes.at[i];
     }
   }
   BANYAN_DEVICE void store_step(const Slab& s, int64_t c, const GroupSize& size) const {
-    *to.step(s.row, s.segment, quotient(s.first + c, to.group)) = size.step();
+    int64_t g = quotient(s.first + c, to.group);
+    if constexpr (InChunks) {
+      *to.step_in_chunk(s.row, s.segment, g) = size.step();
+    } else {
+      *to.step(s.row, s.segment, g) = size.step();
+    }
   }
 };
 
+// Whether other kernels quantise rows: whole chunks of short groups.
+inline bool may_quantise(const QuantisedRows& to) {
+  return to.in_chunks() && to.columns() == to.k && RowQuantiser<true>{to}.is_short();
+}
 // Quantises what four_of(row, c) computes, columns c to c + 3 of a row, with a slab for each block
-// at a time. Rows of the only segment lie in chunks. It may be asked twice.
+// at a time.
 template <class Block, class FourOf>
 BANYAN_DEVICE void quantise_while(Block& block, const QuantisedRows& to, const FourOf& four_of) {
-  RowQuantiser quantiser = {to};
-  int64_t slabs = quantiser.slabs();
+  constexpr int64_t kSlab = RowQuantiser<true>::kSlab;
+  int64_t slabs = (to.k + kSlab - 1) / kSlab;
   for (int64_t i = block.index(); i < to.rows * slabs; i += block.count()) {
     int64_t row = quotient(i, slabs);
-    quantiser.quantise(block, row, 0, i - row * slabs,
-                       [&](int64_t c) { return eight_of(four_of(row, c), four_of(row, c + 4)); });
+    RowQuantiser<true>{to}.quantise_slab(block, row, (i - row * slabs) * kSlab, [&](int64_t c) {
+      return eight_of(four_of(row, c), four_of(row, c + 4));
+    });
   }
 }
 // What launches that.
 inline Shape quantising_shape(const QuantisedRows& to) {
-  return {.blocks = to.rows * to.segments * RowQuantiser{to}.slabs(),
-          .shared_bytes = sizeof(RowQuantiser::Shared)};
+  return {.blocks = to.rows * to.segments * RowQuantiser<true>{to}.slabs(),
+          .shared_bytes = sizeof(RowQuantiser<true>::Shared)};
 }
 
 // A block has a slab at a time.
 struct QuantiseRows {
   GemmArgs a;
 
-  BANYAN_HOST_DEVICE RowQuantiser quantiser() const { return {quantised_rows(a)}; }
   Shape shape() const { return quantising_shape(quantised_rows(a)); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
+    QuantisedRows to = quantised_rows(a);
+    to.in_chunks() ? run<true>(block, to) : run<false>(block, to);
+  }
+
+ private:
+  template <bool InChunks, class Block>
+  BANYAN_DEVICE void run(Block& block, const QuantisedRows& to) const {
     const GemmGroup& w = a.weights;
+    RowQuantiser<InChunks> quantiser = {to};
     int64_t rows = w.begins != nullptr && a.x_index == nullptr ? w.begins[w.count] : a.x_rows;
-    int64_t slabs = quantiser().slabs();
+    int64_t slabs = quantiser.slabs();
     for (int64_t i = block.index(); i < rows * a.segments * slabs; i += block.count()) {
       int64_t at = quotient(i, slabs), row = quotient(at, a.segments);
       int64_t segment = at - row * a.segments;
       const float* x = a.x + row * a.x_stride + segment * a.segment_stride;
-      quantiser().quantise(block, row, segment, i - at * slabs,
-                           [&](int64_t c) { return columns(x, c); });
+      quantiser.quantise(block, row, segment, i - at * slabs,
+                         [&](int64_t c) { return columns(x, c); });
     }
   }
 
- private:
   BANYAN_DEVICE Eight columns(const float* x, int64_t c) const {
     if (c + 8 <= a.k) return load_eight(x + c);
     Eight values;

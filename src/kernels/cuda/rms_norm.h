@@ -113,7 +113,7 @@ struct PrepareRow {
   BANYAN_DEVICE void finish(Block& block, int64_t row) const {
     if (quantised.workspace == nullptr) return;
     const float* written = y + row * stride;
-    RowQuantiser{quantised}.quantise_row(block, row, [&](int64_t c) {
+    RowQuantiser<true>{quantised}.quantise_short(block, row, [&](int64_t c) {
       return eight_of(load<4>(written + c), load<4>(written + c + 4));
     });
   }
@@ -157,7 +157,7 @@ struct RmsNorm {
   Shape shape() const { return shape_for(quantised); }
   Shape shape_for(const QuantisedRows& to) const {
     return {.blocks = a.dim <= kWarpColumns ? blocks_for(items() * kWarp) : items(),
-            .shared_bytes = to.workspace != nullptr ? sizeof(RowQuantiser::Shared) : 0};
+            .shared_bytes = to.workspace != nullptr ? sizeof(RowQuantiser<true>::Shared) : 0};
   }
 
   template <class Block>
@@ -225,7 +225,7 @@ struct RmsNorm {
                                   more(c, y);
                                 });
       });
-      if constexpr (kTeams == 1) also.finish(block, i);
+      if constexpr (N == 4 && kTeams == 1) also.finish(block, i);
     }
   }
 };
