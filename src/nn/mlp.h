@@ -27,12 +27,13 @@ class GatedMlp {
       : GatedMlp(b, hidden, intermediate, bias, glu, names,
                  units_of_width(intermediate, b.rank())) {}
 
-  Tensor operator()(Step& s, Tensor x) const { return down(s, gate_up(s, x)); }
-  // The same in two steps: what reads x, and the rest.
-  Tensor gate_up(Step& s, Tensor x) const { return gate_up_(s, x); }
-  Tensor down(Step& s, Tensor gate_up) const {
-    return down_(s, silu_mul(s, gate_up, glu_.limit, glu_.form));
+  Tensor operator()(Step& s, Tensor x) const { return down(s, activate(s, up(s, x))); }
+  // The same in three steps.
+  Tensor up(Step& s, Tensor x) const { return gate_up_(s, x); }
+  Tensor activate(Step& s, Tensor gate_up) const {
+    return silu_mul(s, gate_up, glu_.limit, glu_.form);
   }
+  Tensor down(Step& s, Tensor activated) const { return down_(s, activated); }
 
  private:
   // `units`: sharding units of the intermediate width.
@@ -69,9 +70,11 @@ class SquareReluMlp {
   SquareReluMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias)
       : SquareReluMlp(b, hidden, intermediate, bias, units_of_width(intermediate, b.rank())) {}
 
-  Tensor operator()(Step& s, Tensor x) const { return down(s, up(s, x)); }
+  Tensor operator()(Step& s, Tensor x) const { return down(s, activate(s, up(s, x))); }
+  // The same in three steps.
   Tensor up(Step& s, Tensor x) const { return up_(s, x); }
-  Tensor down(Step& s, Tensor up) const { return down_(s, square_relu(s, up)); }
+  Tensor activate(Step& s, Tensor up) const { return square_relu(s, up); }
+  Tensor down(Step& s, Tensor activated) const { return down_(s, activated); }
 
  private:
   SquareReluMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias, int64_t units)

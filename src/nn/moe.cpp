@@ -114,10 +114,13 @@ Tensor Moe::operator()(Step& s, Tensor x, Tensor router_x) const {
   if (!expert_scale_.empty()) routing = scale_by_expert(s, routing, expert_scale_);
   Tensor in = one_.empty() ? x : weigh_inputs(s, x, routing, one_);
   Tensor gates = linear_of_rows(s, in, gate_up_, routing, gate_up_bias_);
-  // Next to the experts' product of x, so that a card rounds x once for both.
-  Tensor shared = shared_ ? shared_->gate_up(s, x) : Tensor();
+  // Next to the experts' product of x and its activation, so that a card rounds x once for both and
+  // computes both activations in one launch.
+  Tensor shared = shared_ ? shared_->up(s, x) : Tensor();
   if (ungated_shared_) shared = ungated_shared_->up(s, x);
   Tensor inner = gated_ ? silu_mul(s, gates, glu_.limit, glu_.form) : square_relu(s, gates);
+  if (shared_) shared = shared_->activate(s, shared);
+  if (ungated_shared_) shared = ungated_shared_->activate(s, shared);
   Tensor expert_rows = linear_of_sorted(s, inner, down_, routing, down_bias_);
   share_expert_rows(s, expert_rows, routing);
   if (shared_) shared = shared_->down(s, shared);

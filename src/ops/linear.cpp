@@ -36,8 +36,8 @@ void multiply_group(Step& s, Tensor x, const PackedMatrix& weights, const GroupL
   CHECK(layout.segments == 1 || layout.segments == weights.count, "{} segments, {} matrices",
         layout.segments, weights.count);
   const GemmKernel& kernel = s.kernels.*weights.format->kernel;
-  void* workspace = s.arena.last(
-      kernel.workspace_bytes(x.dim(0), layout.segments, weights.columns, weights.group));
+  size_t bytes = kernel.workspace_bytes(x.dim(0), layout.segments, weights.columns, weights.group);
+  void* workspace = layout.own_workspace ? s.arena.allocate(bytes) : s.arena.last(bytes);
   kernel.run({.launch = s.launch,
               .x = x.f32(),
               .x_stride = x.stride(0),

@@ -36,6 +36,9 @@ struct GroupLayout {
   int64_t y_column_stride = 0;       // columns of y from one matrix's outputs to the next's
   const float* bias = nullptr;       // outputs of the first matrix, or null
   int64_t bias_stride = 0;           // between matrices; 0: all share one
+  // x is rounded where no other product's is, so that both may be at once. Or it lies where the
+  // next product of the same x finds it.
+  bool own_workspace = false;
 };
 // The basis of ops with several weights: multiplies x [T, segments * segment_stride] with the
 // matrices of `weights` into y.

@@ -14,7 +14,9 @@ Tensor multiply_experts(Step& s, Tensor x, const PackedMatrix& experts, const Ro
         r.experts);
   x.check_matrix(experts.columns);
   Tensor y = s.allocate({r.assignments_max, experts.rows});
-  GroupLayout layout{.begins = r.begins + r.own.begin, .x_index = x_index};
+  // What sorted rows are multiplied from is rounded while the shared expert's rows are.
+  GroupLayout layout{
+      .begins = r.begins + r.own.begin, .x_index = x_index, .own_workspace = x_index == nullptr};
   if (!bias.empty()) {
     CHECK(bias.count() == experts.count * experts.rows, "biases of {}", bias.count());
     layout.bias = bias.f32();

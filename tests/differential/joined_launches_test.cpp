@@ -138,6 +138,86 @@ TEST(JoinedLaunches, TheCopyMayReplaceASummand) {
   EXPECT_TRUE(joined == apart);
 }
 
+// Activations of experts and of a shared one, each for a product of its own. The first product may
+// lie between them and the second rounding.
+struct Activated {
+  static constexpr int64_t kRows = 5, kDim = 256;
+
+  explicit Activated(uint64_t seed) : inputs(Random(seed).normals(4 * kRows * kDim)) {
+    y.assign(2 * kRows * kDim, NAN);
+    outputs.assign(kRows * kDim, NAN);
+    for (auto& w : workspaces) w.assign(RoundedRows::bytes(kRows, 1, kDim) / 4 + 16, NAN);
+  }
+  SiluMul kernel(int64_t i) {
+    const float* gate = inputs.data() + 2 * i * kRows * kDim;
+    return {{.gate = gate,
+             .up = gate + kRows * kDim,
+             .x_row_stride = kDim,
+             .y = y.data() + i * kRows * kDim,
+             .rows = kRows,
+             .dim = kDim}};
+  }
+  GemmArgs product(int64_t i) {
+    auto address = reinterpret_cast<uintptr_t>(workspaces[i].data());
+    return {.x = y.data() + i * kRows * kDim,
+            .x_stride = kDim,
+            .x_rows = kRows,
+            .y = outputs.data(),
+            .y_stride = kDim,
+            .n = kDim,
+            .k = kDim,
+            .group = 32,
+            .workspace = workspaces[i].data() + (64 - address % 64) % 64 / sizeof(float)};
+  }
+  // Launches of both as a layer asks for them, and how many there are.
+  template <class Rounding>
+  size_t run() {
+    Collector collector;
+    collector.add(kernel(0));
+    collector.add(kernel(1));
+    collector.add(Rounding{product(0)});
+    collector.add_product(product(0), [](void*, const void*) {});
+    collector.add(Rounding{product(1)});
+    collector.launches().issue_all(nullptr);
+    return collector.launches().size();
+  }
+  std::vector<std::byte> prepared(size_t i, size_t bytes) {
+    const auto* data = static_cast<const std::byte*>(product(i).workspace);
+    return {data, data + bytes};
+  }
+
+  std::vector<float> inputs, y, outputs, workspaces[2];
+};
+
+template <class Rounding>
+void expect_joined_activations(size_t bytes) {
+  Activated apart(20), joined(20);
+  for (int64_t i : {0, 1}) {
+    launch_on_cuda(apart.kernel(i));
+    launch_on_cuda(Rounding{apart.product(i)});
+  }
+  EXPECT_EQ(joined.run<Rounding>(), 2u);
+  EXPECT_TRUE(same_bits(joined.y, apart.y));
+  for (size_t i : {0, 1}) EXPECT_EQ(joined.prepared(i, bytes), apart.prepared(i, bytes)) << i;
+}
+
+TEST(JoinedLaunches, ActivationsOfExpertsAndOfASharedOneAreOne) {
+  expect_joined_activations<RoundRows>(RoundedRows::bytes(Activated::kRows, 1, Activated::kDim));
+  // Steps are there for eight rows, of which some do not exist.
+  expect_joined_activations<QuantiseRows>(Activated::kRows * Activated::kDim);
+  // Where the first product still reads its rows, the second's are rounded after it.
+  Activated same(20);
+  Collector collector;
+  collector.add(same.kernel(0));
+  collector.add(same.kernel(1));
+  collector.add(RoundRows{same.product(0)});
+  collector.add_product(same.product(0), [](void*, const void*) {});
+  GemmArgs second = same.product(1);
+  second.workspace = same.product(0).workspace;
+  collector.add(RoundRows{second});
+  EXPECT_EQ(collector.launches().size(), 3u);
+}
+
 // How many launches two kernels are.
 template <class First, class Second>
 size_t launches_of(const First& first, const Second& second) {

@@ -166,7 +166,7 @@ Json wide(const std::string& golden) {
 // Launches of experts, and of these and an expert that all rows share.
 const std::string kExperts = "GemmF32 RouteAndSort product SiluMul product ";
 const std::string kExpertsAndShared =
-    "GemmF32 RouteAndSort product product SiluMul product SiluMul product ";
+    "GemmF32 RouteAndSort product product HorizontallyFused product product ";
 
 TEST(LayerLaunches, OfQwen3) {
   EXPECT_EQ(launches_of_layer(wide("qwen3-bf16"), "PlaceHeads"),

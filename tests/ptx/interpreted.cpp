@@ -260,6 +260,7 @@ template void launch_interpreted(const cuda::CombineAddRmsNorm&);
 template void launch_interpreted(const cuda::CombineExperts&);
 template void launch_interpreted(const cuda::HorizontallyFused<cuda::RmsNorm, cuda::DeltaGates>&);
 template void launch_interpreted(const cuda::HorizontallyFused<cuda::Rope, cuda::RoundRows>&);
+template void launch_interpreted(const cuda::HorizontallyFused<cuda::SiluMul, cuda::SiluMul>&);
 template void launch_interpreted(const cuda::CopyRows&);
 template void launch_interpreted(const cuda::DeltaGates&);
 template void launch_interpreted(const cuda::FewRowsF32&);

@@ -10,11 +10,13 @@
 // - a sum also writes the copy of it, which a layer's output is, and its norm, and combines what
 //   experts have computed, which is one of its summands;
 // - independent kernels share one launch (horizontal fusion): norms of the delta
-//   rule's heads and its gates, the rotation of a part of queries and the rounding of another one.
+//   rule's heads and its gates, the rotation of a part of queries and the rounding of another one,
+//   the activations of experts and of the one that all rows share.
 //
 // Issuer::issue<Kernel>(queue, kernel) launches a kernel.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/cuda/copies.h"
@@ -51,7 +53,9 @@ class LaunchCollector {
     }
   }
   // A product, which leaves its operand as it is.
-  void add_product(const GemmArgs& args, LaunchList::Issue issue) { launches_.add(args, issue); }
+  void add_product(const GemmArgs& args, LaunchList::Issue issue) {
+    launches_.add(Product{args, issue}, issue_of<Product>());
+  }
 
   const LaunchList& launches() const { return launches_; }
   void clear() {
@@ -64,9 +68,34 @@ class LaunchCollector {
   static constexpr bool kRoundsRows =
       std::is_same_v<Kernel, RoundRows> || std::is_same_v<Kernel, ScaleRows> ||
       std::is_same_v<Kernel, QuantiseRows>;
+  struct Product {
+    GemmArgs args;
+    LaunchList::Issue issue;
+
+    // If it is known how many rows it writes.
+    bool leaves(const RoundedOperand& next) const {
+      if (args.x_index != nullptr) return false;
+      size_t bytes = std::max(rounded_bytes<Float16>(args.x_rows, args.segments, args.k),
+                              QuantisedRows::bytes(args.x_rows, args.segments, args.k, args.group));
+      const GemmGroup& w = args.weights;
+      MemoryRange begins = range_of(w.begins, w.begins != nullptr ? w.count + 1 : 0);
+      return begins.apart(next.workspace) &&
+             next.left_by({args.workspace, bytes}, floats(args.y, args.x_rows * args.y_stride));
+    }
+    static void issue_on(void* queue, const void* what) {
+      const auto& product = *static_cast<const Product*>(what);
+      product.issue(queue, &product.args);
+    }
+  };
+  using Activations = HorizontallyFused<SiluMul, SiluMul>;
+
   template <class Kernel>
   static constexpr LaunchList::Issue issue_of() {
-    return Issuer::template issue<Kernel>;
+    if constexpr (std::is_same_v<Kernel, Product>) {
+      return Product::issue_on;
+    } else {
+      return Issuer::template issue<Kernel>;
+    }
   }
   template <class Kernel>
   Kernel* last(size_t before = 0) {
@@ -78,12 +107,13 @@ class LaunchCollector {
   bool joins(const Kernel&) {
     return false;
   }
-  // Launches that route rows may lie between a norm and the product with experts.
+  // Launches that route rows may lie between a norm and the product with experts, and this product
+  // between an activation and another product.
   bool joins(const RoundRows& rounding) {
     const GemmArgs& product = rounding.a;
     MemoryRange workspace = {product.workspace,
                              RoundedRows::bytes(product.x_rows, product.segments, product.k)};
-    size_t before = routing_after(product, workspace);
+    size_t before = launches_between(product, workspace);
     auto round = [&]<class Kernel>(Kernel* last) {
       if (last == nullptr || !last->may_prepare(product, workspace)) return false;
       last->rounded = rounded_rows(product);
@@ -91,23 +121,25 @@ class LaunchCollector {
     };
     return in_any<AddRmsNorm, CombineAddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul,
                   AttendTiles>(before, round) ||
-           fuse_with_last<Rope>(rounding);
+           round(activation_of(product, workspace, before)) || fuse_with_last<Rope>(rounding);
   }
   bool joins(const QuantiseRows& quantising) {
     const GemmArgs& product = quantising.a;
     QuantisedRows to = quantised_rows(product);
     if (!may_quantise(to)) return false;
-    size_t before = routing_after(product, to.range());
-    return in_any<AddRmsNorm, CombineAddRmsNorm, RmsNorm, SiluMul, AttendTiles>(
-        before, [&]<class Kernel>(Kernel* last) {
-          if (last == nullptr || !last->may_prepare(product, to.range())) return false;
-          if constexpr (requires { last->may_quantise(); }) {
-            if (!last->may_quantise()) return false;
-          }
-          last->quantised = to;
-          return true;
-        });
+    size_t before = launches_between(product, to.range());
+    auto quantise = [&]<class Kernel>(Kernel* last) {
+      if (last == nullptr || !last->may_prepare(product, to.range())) return false;
+      if constexpr (requires { last->may_quantise(); }) {
+        if (!last->may_quantise()) return false;
+      }
+      last->quantised = to;
+      return true;
+    };
+    return in_any<AddRmsNorm, CombineAddRmsNorm, RmsNorm, SiluMul, AttendTiles>(before, quantise) ||
+           quantise(activation_of(product, to.range(), before));
   }
+  bool joins(const SiluMul& activation) { return fuse_with_last<SiluMul>(activation); }
   bool joins(const DeltaGates& gates) { return fuse_with_last<RmsNorm>(gates); }
   bool joins(const CopyRows& copy) {
     Add* sum = last<Add>();
@@ -153,10 +185,11 @@ class LaunchCollector {
 
   // How many of the last launches route rows, and leave x of a product and its workspace as they
   // are.
-  size_t routing_after(const GemmArgs& product, const MemoryRange& workspace) {
+  size_t launches_between(const GemmArgs& product, const MemoryRange& workspace) {
     RoundedOperand operand = {floats(product.x, product.x_rows * product.x_stride), workspace};
     size_t before = 0;
-    while (leaves<FewRowsF32, ManyRowsF32, Route, RouteAndSort, SortFewExperts>(before, operand)) {
+    while (leaves<FewRowsF32, ManyRowsF32, Route, RouteAndSort, SortFewExperts, Product>(before,
+                                                                                         operand)) {
       ++before;
     }
     return before;
@@ -174,6 +207,17 @@ class LaunchCollector {
   template <class... Kernels, class Prepare>
   bool in_any(size_t before, const Prepare& prepare) {
     return (prepare(last<Kernels>(before)) || ...);
+  }
+  // The activation of two that the last launch but `before` computes whose y is x of a product, if
+  // the other one leaves its workspace alone.
+  SiluMul* activation_of(const GemmArgs& product, const MemoryRange& workspace, size_t before) {
+    auto* both = last<Activations>(before);
+    if (both == nullptr) return nullptr;
+    bool is_first = both->first.a.y == product.x;
+    const SiluMul& other = is_first ? both->second : both->first;
+    std::array<MemoryRange, 1> written = {workspace};
+    bool apart = all_apart(written, other.reads()) && all_apart(written, other.writes());
+    return !apart ? nullptr : is_first ? &both->first : &both->second;
   }
 
   LaunchList launches_;

@@ -5,6 +5,7 @@
 #include "kernels/cuda/fours.h"
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/memory_range.h"
+#include "kernels/cuda/rounded_rows.h"
 #include "kernels/cuda/weights.h"
 #include "kernels/gemm.h"
 
@@ -228,6 +229,11 @@ struct RowQuantiser {
   }
 };
 
+// What a kernel that computes rows writes for a product, if either has a workspace.
+inline MemoryRange prepared_range(const RoundedRows& rounded, const QuantisedRows& quantised) {
+  if (rounded.workspace != nullptr) return rounded.range();
+  return quantised.workspace != nullptr ? quantised.range() : MemoryRange{};
+}
 // Whether other kernels quantise rows: whole chunks of short groups.
 inline bool may_quantise(const QuantisedRows& to) {
   return to.in_chunks() && to.columns() == to.k && RowQuantiser<true>{to}.is_short();

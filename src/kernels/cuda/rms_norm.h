@@ -142,12 +142,8 @@ struct RmsNorm {
     return {float_rows(a.x, a.rows, a.x_row_stride, a.groups * a.dim), weights};
   }
   std::array<MemoryRange, 2> writes() const {
-    MemoryRange prepared = {};
-    if (rounded.workspace != nullptr) {
-      prepared = {rounded.workspace, RoundedRows::bytes(a.rows, 1, a.dim)};
-    }
-    if (quantised.workspace != nullptr) prepared = quantised.range();
-    return {float_rows(a.y, a.rows, a.y_row_stride, a.groups * a.dim), prepared};
+    return {float_rows(a.y, a.rows, a.y_row_stride, a.groups * a.dim),
+            prepared_range(rounded, quantised)};
   }
   BANYAN_HOST_DEVICE Constants constants() const {
     return {a.weight, (a.groups - 1) * a.weight_group_stride + a.dim};

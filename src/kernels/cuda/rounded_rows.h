@@ -54,6 +54,9 @@ struct RoundedRows {
   BANYAN_HOST_DEVICE static constexpr size_t bytes(int64_t rows, int64_t segments, int64_t k) {
     return static_cast<size_t>(rows * segments * column_tiles_of(k)) * kTileRowBytes;
   }
+  MemoryRange range() const {  // of the only segment
+    return {workspace, static_cast<size_t>(rows * column_tiles) * kTileRowBytes};
+  }
   BANYAN_HOST_DEVICE std::byte* row(int64_t row, int64_t segment, int64_t column_tile) const {
     return static_cast<std::byte*>(workspace) +
            ((segment * column_tiles + column_tile) * rows + row) * kTileRowBytes;

@@ -144,6 +144,13 @@ struct SiluMul {
   BANYAN_HOST_DEVICE bool fours() const {
     return in_fours(a.dim, a.x_row_stride, a.gate, a.up, a.y);
   }
+  std::array<MemoryRange, 2> reads() const {
+    return {float_rows(a.gate, a.rows, a.x_row_stride, a.dim),
+            float_rows(a.up, a.rows, a.x_row_stride, a.dim)};
+  }
+  std::array<MemoryRange, 2> writes() const {
+    return {floats(a.y, a.rows * a.dim), prepared_range(rounded, quantised)};
+  }
   Shape shape() const {
     if (quantised.workspace == nullptr) return column_shape(a.rows, a.dim, fours());
     return quantising_shape(quantised);
