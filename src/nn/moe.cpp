@@ -120,11 +120,10 @@ Tensor Moe::operator()(Step& s, Tensor x, Tensor router_x) const {
   if (ungated_shared_) shared = ungated_shared_->up(s, x);
   Tensor inner = gated_ ? silu_mul(s, gates, glu_.limit, glu_.form) : square_relu(s, gates);
   if (shared_) shared = shared_->activate(s, shared);
-  if (ungated_shared_) shared = ungated_shared_->activate(s, shared);
   Tensor expert_rows = linear_of_sorted(s, inner, down_, routing, down_bias_);
   share_expert_rows(s, expert_rows, routing);
   if (shared_) shared = shared_->down(s, shared);
-  if (ungated_shared_) shared = ungated_shared_->down(s, shared);
+  if (ungated_shared_) shared = ungated_shared_->down(s, ungated_shared_->activate(s, shared));
   if (!shared_gate_.empty()) {
     shared = gate_mul(s, GateFunction::kSigmoid, linear(s, x, shared_gate_, Tensor()), shared);
   }

@@ -8,9 +8,6 @@
 
 #include "differential/gemm_case.h"
 #include "differential/launch_on_cuda.h"
-#include "kernels/cuda/merge_parts.h"
-#include "kernels/cuda/rms_norm.h"
-#include "kernels/cuda/rowwise.h"
 #include "kernels/cuda/tensor_gemm.h"
 #include "kernels/cuda/wgmma_arithmetic.h"
 
@@ -79,88 +76,6 @@ float tensor_product(const float* x, const float* w, int64_t k, int segments) {
     total = segments == 1 ? sum : total + sum;
   }
   return total / scale;
-}
-
-TEST(Cuda, TheKernelThatComputesRowsPreparesThemForAProduct) {
-  constexpr int64_t kRows = 11, kDim = 640;
-  Random random(15);
-  auto matrix = [&] { return random.normals(kRows * kDim); };
-  std::vector<float> x = matrix(), gate = matrix(), weight = random.normals(kDim), y(x.size());
-  std::vector<std::byte> workspace(cuda::RoundedRows::bytes(kRows, 1, kDim) + 64);
-  GemmArgs product = {.x = y.data(), .x_stride = kDim, .x_rows = kRows, .k = kDim};
-  product.workspace = workspace.data() + 64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64;
-  cuda::MemoryRange room = {product.workspace, cuda::RoundedRows::bytes(kRows, 1, kDim)};
-  auto expect_rounded = [&](auto kernel) {
-    if constexpr (requires { kernel.may_prepare(product, room); }) {
-      ASSERT_TRUE(kernel.may_prepare(product, room));
-    }
-    std::ranges::fill(workspace, std::byte{0});
-    kernel.rounded = cuda::rounded_rows(product);
-    launch_on_cuda(kernel);
-    for (int64_t i = 0; i < kRows * kDim; ++i) {
-      BFloat16 rounded;
-      std::memcpy(&rounded, kernel.rounded.chunk(i / kDim, 0, i % kDim) + i % 8 * sizeof(rounded),
-                  sizeof(rounded));
-      ASSERT_EQ(rounded.bits, from_float<BFloat16>(y[static_cast<size_t>(i)]).bits) << i;
-    }
-  };
-  auto expect_prepared = [&](auto kernel) {
-    expect_rounded(kernel);
-    if constexpr (requires { kernel.quantised; }) {
-      for (int64_t group : {32, 128}) {
-        product.group = group;
-        kernel.rounded = {};
-        kernel.quantised = cuda::quantised_rows(product);
-        std::vector<std::byte> expected(kernel.quantised.range().bytes), found(expected);
-        ASSERT_LE(expected.size() + 64, workspace.size());
-        std::ranges::fill(workspace, std::byte{0});
-        launch_on_cuda(kernel);
-        std::memcpy(found.data(), product.workspace, found.size());
-        std::ranges::fill(workspace, std::byte{0});
-        launch_on_cuda(cuda::QuantiseRows{product});
-        std::memcpy(expected.data(), product.workspace, expected.size());
-        EXPECT_TRUE(found == expected) << group;
-      }
-    }
-  };
-  RmsNormArgs norm = {.x = x.data(),
-                      .x_row_stride = kDim,
-                      .weight = weight.data(),
-                      .y = y.data(),
-                      .y_row_stride = kDim,
-                      .rows = kRows,
-                      .groups = 1,
-                      .dim = kDim,
-                      .eps = 1e-6f};
-  expect_prepared(cuda::RmsNorm{norm});
-  expect_prepared(cuda::SiluMul{{.gate = gate.data(),
-                                 .up = x.data(),
-                                 .x_row_stride = kDim,
-                                 .y = y.data(),
-                                 .rows = kRows,
-                                 .dim = kDim}});
-  expect_prepared(cuda::GateMul{{.gate = gate.data(),
-                                 .x = x.data(),
-                                 .gate_row_stride = kDim,
-                                 .x_row_stride = kDim,
-                                 .y = y.data(),
-                                 .rows = kRows,
-                                 .dim = kDim}});
-  AttentionArgs attention = {
-      .rows = kRows, .out = y.data(), .q_heads = kDim / 128, .kv_heads = 1, .value_dim = 128};
-  ASSERT_TRUE(cuda::AttendTiles{attention}.may_prepare(product, room));
-  expect_prepared(cuda::MergeParts{.a = attention});
-  // A row of a span that sees several parts.
-  SpanArgs span = {.row_count = kRows, .first_position = 600};
-  attention.spans = &span;
-  attention.span_count = 1;
-  std::vector<float> sums =
-      random.normals(cuda::part_results(attention, span) * cuda::part_floats(attention));
-  expect_prepared(cuda::MergeParts{.a = attention, .sums = sums.data(), .blocks = 100});
-  // Rows that a block may still read are not overwritten, and other rows are not x.
-  EXPECT_FALSE(cuda::RmsNorm{norm}.may_prepare(product, {x.data() + kDim, room.bytes}));
-  product.x_rows = kRows - 1;
-  EXPECT_FALSE(cuda::RmsNorm{norm}.may_prepare(product, room));
 }
 
 // Every other row of x is far too large for f16, or for its subnormals.

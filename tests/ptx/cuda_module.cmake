@@ -10,8 +10,8 @@ set(BANYAN_PTX_TESTS
   Draw.OfOneCase* FollowDrafts.* GateMul.* Gemm.GatherReads* Gemm.GroupsNeed* Gemm.IntegerFormats*
   Hadamard.* IndexScores.AgreeWithF64 IndexScores.OfA* JoinedLaunches.* LatentAttention.OfAFewRows*
   LayerNorm.* LinearAttention.* LogitStats.* PageRead.* PageWrite.* PlaceHeads.* PooledKeys.*
-  RecurrenceKernels.* RecurrenceOfHeads.* ResolveTokens.* RmsNorm.* Rope* Route.* Scale.*
-  ShortConv.* SiluMul.* SortExperts.* SparseAttention.EveryTable* StateSpaceGates.*)
+  PreparedRows.* RecurrenceKernels.* RecurrenceOfHeads.* ResolveTokens.* RmsNorm.* Rope* Route.*
+  Scale.* ShortConv.* SiluMul.* SortExperts.* SparseAttention.EveryTable* StateSpaceGates.*)
 if(EXISTS ${nvcc} AND NOT BANYAN_SANITIZE)
   set(BANYAN_HAS_PTX ON)
   set(ptx_file ${CMAKE_CURRENT_BINARY_DIR}/cuda.ptx)

@@ -39,6 +39,17 @@ void report(const char* what, float ms, double bytes, double operations, const L
               floor / static_cast<double>(ms));
 }
 
+using FormatKernel = GemmKernel KernelTable::*;
+
+// How weights are stored. group: 0 for a scale of the whole row.
+struct WeightForm {
+  const char* name;
+  FormatKernel kernel;
+  int64_t group = 0;
+  double operations = 1;  // a card's, of those in bf16
+};
+constexpr WeightForm kBF16 = {"bf16", &KernelTable::gemm_bf16};
+
 class Bench {
  public:
   explicit Bench(const Limits& limits)
@@ -46,15 +57,16 @@ class Bench {
   ~Bench() { table_.device->close_queue(queue_); }
 
   // y [rows, n] = x [rows, k] w [n, k]; returns y.
-  std::vector<float> product(int64_t n, int64_t k, int64_t rows) {
-    const GemmKernel& gemm = table_.gemm_bf16;
-    size_t bytes = gemm.packed_bytes(n, k, k);
+  std::vector<float> product(int64_t n, int64_t k, int64_t rows, const WeightForm& form = kBF16) {
+    const GemmKernel& gemm = table_.*form.kernel;
+    int64_t group = form.group > 0 ? form.group : k;
+    size_t bytes = gemm.packed_bytes(n, k, group);
     size_t copies = kBeyondCaches / bytes + 1;
-    // Packed weights are the numbers in another order: any is as good.
+    // Packed weights are the numbers in another order: any is as good. Two are a scale.
     DeviceArray<uint16_t> weights(normal_bf16(copies * bytes / 2, 0.02f));
     DeviceArray<float> x(normal_f32(static_cast<size_t>(rows * k)));
     DeviceArray<float> y(static_cast<size_t>(rows * n));
-    DeviceArray<std::byte> workspace(gemm.workspace_bytes(rows, 1, k, k));
+    DeviceArray<std::byte> workspace(gemm.workspace_bytes(rows, 1, k, group));
     GemmArgs args = {.launch = {.queue = queue_},
                      .x = x.data(),
                      .x_stride = k,
@@ -63,7 +75,7 @@ class Bench {
                      .y_stride = n,
                      .n = n,
                      .k = k,
-                     .group = k,
+                     .group = group,
                      .workspace = workspace.data()};
     size_t copy = 0;
     float ms = time([&] {
@@ -72,10 +84,12 @@ class Bench {
       gemm.run(args);
     });
     char name[64];
-    std::snprintf(name, sizeof name, "product %lld x %lld, %lld rows", static_cast<long long>(n),
-                  static_cast<long long>(k), static_cast<long long>(rows));
+    std::snprintf(name, sizeof name, "%s product %lld x %lld, %lld rows", form.name,
+                  static_cast<long long>(n), static_cast<long long>(k),
+                  static_cast<long long>(rows));
+    Limits limits = {limits_.bytes_per_s, limits_.operations_per_s * form.operations};
     report(name, ms, static_cast<double>(bytes) + 4.0 * static_cast<double>(rows * (n + k)),
-           2.0 * static_cast<double>(rows * n * k), limits_);
+           2.0 * static_cast<double>(rows * n * k), limits);
     args.weights.weight = weights.data();
     gemm.run(args);
     table_.device->synchronise(queue_);
@@ -223,15 +237,23 @@ int run_all(const Limits& limits) {
   require_hopper();
   Bench bench(limits);
   bool same = true;
-  constexpr int64_t kShapes[][2] = {{6144, 4096}, {4096, 4096}, {24576, 4096}, {4096, 12288}};
-  for (auto [n, k] : kShapes) {
-    std::vector<float> alone = bench.product(n, k, 1);
-    for (int64_t rows : {8, 16, 32, 64, 128, 256, 2048, 8192}) {
-      if (same_rows(alone, bench.product(n, k, rows))) continue;
+  auto run_rows = [&](int64_t n, int64_t k, std::initializer_list<int64_t> all,
+                      const WeightForm& form) {
+    std::vector<float> alone = bench.product(n, k, 1, form);
+    for (int64_t rows : all) {
+      if (same_rows(alone, bench.product(n, k, rows, form))) continue;
       std::printf("the first of %lld rows has other bits than alone\n",
                   static_cast<long long>(rows));
       same = false;
     }
+  };
+  constexpr int64_t kShapes[][2] = {{6144, 4096}, {4096, 4096}, {24576, 4096}, {4096, 12288}};
+  for (auto [n, k] : kShapes) run_rows(n, k, {8, 16, 32, 64, 128, 256, 2048, 8192}, kBF16);
+  using T = KernelTable;
+  for (const WeightForm& form : {WeightForm{"int4", &T::gemm_int4, 32, 2},
+                                 {"int8", &T::gemm_int8, 0, 2},
+                                 {"fp8", &T::gemm_fp8, 128}}) {
+    for (int64_t n : {4096, 24576}) run_rows(n, 4096, {16, 32, 128, 2048}, form);
   }
   // Of Ling-mini-2.0; the experts of fewer rows fit into a cache.
   for (int64_t rows : {16, 64, 256, 8192}) bench.experts(256, 1024, 2048, rows, 8);

@@ -6,6 +6,7 @@
 // Prints a line for each case, and ends with 1 where any bit differs.
 #include "kernels/cuda/device/float_types.cuh"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -252,6 +253,23 @@ int run_all() {
     compare.product("uint4", &T::gemm_uint4, rows, 130, 512, 64, 1);
     compare.product("mxfp4", &T::gemm_mxfp4, rows, 130, 320, 32, 1);
     compare.product("fp8", &T::gemm_fp8, rows, 130, 512, 128, 1);
+  }
+  // Teams that take turns more often than they are many, and tiles that fill a card.
+  using FormatKernel = GemmKernel T::*;
+  struct Quantised {
+    const char* name;
+    FormatKernel format;
+    int64_t group;
+  };
+  for (const Quantised& of : {Quantised{"int8", &T::gemm_int8, 1280},
+                              {"int4", &T::gemm_int4, 32},
+                              {"uint4", &T::gemm_uint4, 128},
+                              {"mxfp4", &T::gemm_mxfp4, 32},
+                              {"fp8", &T::gemm_fp8, 1280}}) {
+    for (int64_t rows : {2, 12, 30}) {
+      compare.product(of.name, of.format, rows, 200, 1280, of.group, 1);
+    }
+    compare.product(of.name, of.format, 128, 166 * 64, 64, std::min(of.group, int64_t{64}), 1);
   }
   // Tiles that only matrices as large as a card have: of 256, 192 and, by clusters, 256 rows.
   compare.product("bf16", &T::gemm_bf16, 300, 132 * 128, 64, 64, 1);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "base/quote.h"
@@ -61,6 +62,27 @@ CLI::Validator number_between(double min, double max) {
             double value = 0;
             if (parse_whole(text, value) && value >= min && value <= max) return "";
             return fmt::format("{} is not a number from {} to {}", quote(text), min, max);
+          },
+          ""};
+}
+
+CLI::Validator with_multiples() {
+  return {[](std::string& text) -> std::string {
+            constexpr std::string_view kLetters = "kmg";
+            if (text.size() < 2) return "";
+            auto letter = static_cast<unsigned char>(text.back());
+            auto power = kLetters.find(static_cast<char>(std::tolower(letter)));
+            double value = 0;
+            if (power == kLetters.npos || !parse_whole(text.substr(0, text.size() - 1), value)) {
+              return "";
+            }
+            double base = std::isupper(letter) != 0 ? 1024 : 1000;
+            value *= std::pow(base, static_cast<double>(power + 1));
+            if (value != std::floor(value) || std::fabs(value) > 0x1p53) {
+              return fmt::format("{} is not a whole number", quote(text));
+            }
+            text = fmt::format("{:.0f}", value);
+            return "";
           },
           ""};
 }

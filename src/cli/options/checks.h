@@ -24,6 +24,9 @@ CLI::Validator between(T min, T max) {
   }
 }
 
+// Writes counts of tokens out: 4k is 4000 and 4K is 4096, as vLLM has them; M and G, too.
+CLI::Validator with_multiples();
+
 // A count of tokens of 1 or more, or -1.
 CLI::Validator count_or_rest();
 

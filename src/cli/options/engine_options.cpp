@@ -55,6 +55,7 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
          engine.chunked_prefill_tokens,
          "Maximum prompt tokens per step, in addition to one token per decoding request; 0: "
          "512 on CPUs, 4096 on a GPU")
+      ->transform(with_multiples())
       ->type_name("N");
   app.add_option("--ubatch-size", engine.chunked_prefill_tokens, "")  // wins over --batch-size
       ->default_str("")
@@ -65,6 +66,7 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
       ->type_name("N");
   app.add_option("--max-total-tokens", engine.total_tokens_max,
                  "Capacity of the cache in tokens; 0: what the memory allows")
+      ->transform(with_multiples())
       ->type_name("N");
   app.add_option("--schedule-policy,--scheduling-policy", engine.schedule_policy,
                  "lpm: longest cached prefix first; fcfs: in order of arrival; priority")

@@ -247,7 +247,9 @@ void add_model_options(CLI::App& app, EngineConfig& config, const ModelUse& use)
   add_text_options(app, config);
   add_cache_type_options(app, config);
   app.add_option("--context-length,-c,--ctx-size,--max-model-len", config.context_length_tokens,
-                 "Maximum length of prompt and output together, in tokens; 0: the model's")
+                 "Maximum length of prompt and output together, in tokens, such as 8192 or 8K; 0: "
+                 "the model's")
+      ->transform(with_multiples())
       ->check(between(int64_t{0}, int64_t{1} << 31))
       ->type_name("N");
   add_compute_options(app, config, use);

@@ -15,6 +15,9 @@
 //   reduce(body, combine) body(thread) of all threads combined in the order of tree_reduce
 //   reduce_warps(body, combine)  the same of each warp, for its threads: not a phase, so that body
 //                         may write nothing
+//   reduce_lanes(lanes, body, combine)  the same of each `lanes` threads in a row, a power of two
+//   up
+//                         to a warp, for each of them, if their order changes nothing
 //   sum_quads(body)       (v0 + v1) + (v2 + v3) of the values of four threads in a row, for each of
 //                         them: not a phase; body may write what its thread alone reads
 //   alone(body)           body(thread) on all threads, of which none reads what another one

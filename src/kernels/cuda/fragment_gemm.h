@@ -17,7 +17,7 @@ namespace banyan::cuda {
 enum class Teams { kOfChunks, kOfFeatures };
 
 // A stage has a chunk of weights for each 64 features, then the rows of x, 128 columns each, then,
-// of integers, four steps of each row.
+// of integers, the steps of their groups.
 template <Format F, int Rows, Teams Of, int Count>
 struct FragmentGemm {
   static constexpr Format kFormat = F;
@@ -42,17 +42,21 @@ struct FragmentGemm {
   static constexpr uint32_t kStepBytes = has_integers(F) ? kRows * kChunkGroupsMax * 4 : 0;
   static constexpr uint32_t kStageBytes =
       (kRowSteps + kStepBytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
-  static constexpr int kTurn = kTakesTurns ? Count : 1;  // stages that all teams take
-  static constexpr int kStages =
-      static_cast<int>(least(24, 192 * 1024 / kStageBytes)) / kTurn * kTurn;
-  static constexpr uint32_t kSources = kStages * kStageBytes;  // rows of x
   // What a team hands on: y, and sums of a group that goes on.
-  static constexpr uint32_t kHandedOn = kSources + (kRows * 4 + 15) / 16 * 16;
   static constexpr uint32_t kHandedOnBytes =
       kTakesTurns ? 2 * kRows * static_cast<int>(kChunkRows) * sizeof(float) : 0;
+  static constexpr uint32_t kSourceBytes = (kRows * 4 + 15) / 16 * 16;  // rows of x
+  static constexpr int kTurn = kTakesTurns ? Count : 1;  // stages that all teams take
+  static constexpr int kStagesMax = 24;
+  static constexpr uint32_t kRingBytes =
+      227 * 1024 - kSourceBytes - kHandedOnBytes - 2 * kStagesMax * 8;
+  static constexpr int kStages =
+      static_cast<int>(least(kStagesMax, kRingBytes / kStageBytes)) / kTurn * kTurn;
+  static constexpr uint32_t kSources = kStages * kStageBytes;
+  static constexpr uint32_t kHandedOn = kSources + kSourceBytes;
   static constexpr uint32_t kBarriers = kHandedOn + kHandedOnBytes;
   static constexpr uint32_t kSharedBytes = kBarriers + 2 * kStages * 8;
-  static_assert(kRows % 8 == 0 && kStages >= 3 && kSharedBytes + 1024 <= 228 * 1024);
+  static_assert(kRows % 8 == 0 && kStages >= 3 && kSharedBytes <= 227 * 1024);
 
   // Of a thread: at the start, then of those that multiply and of those that fetch.
   static constexpr int kRegisters = Count == 2 ? 168 : Count == 3 ? 128 : 96;

@@ -3,15 +3,14 @@
 // the work of two that follow each other, to the same bits, it takes their place:
 //
 // - a kernel that computes rows also rounds or quantises them for the product after it, or after
-// the
-//   choice of experts: so what it reads must not lie where the product's workspace is;
+//   the choice of experts: so what it reads must not lie where the product's workspace is;
 // - a norm is also multiplied by gates;
 // - the block that chooses the experts of a row sorts its choices;
 // - a sum also writes the copy of it, which a layer's output is, and its norm, and combines what
 //   experts have computed, which is one of its summands;
-// - independent kernels share one launch (horizontal fusion): norms of the delta
-//   rule's heads and its gates, the rotation of a part of queries and the rounding of another one,
-//   the activations of experts and of the one that all rows share.
+// - independent kernels share one launch (horizontal fusion): norms of the delta rule's heads and
+//   its gates, the rotation of a part of queries and the rounding of another one, the activations
+//   of experts and of the one that all rows share.
 //
 // Issuer::issue<Kernel>(queue, kernel) launches a kernel.
 #pragma once
@@ -115,7 +114,8 @@ class LaunchCollector {
                              RoundedRows::bytes(product.x_rows, product.segments, product.k)};
     size_t before = launches_between(product, workspace);
     auto round = [&]<class Kernel>(Kernel* last) {
-      if (last == nullptr || !last->may_prepare(product, workspace)) return false;
+      if (last == nullptr || is_prepared(*last)) return false;
+      if (!last->may_prepare(product, workspace)) return false;
       last->rounded = rounded_rows(product);
       return true;
     };
@@ -129,9 +129,10 @@ class LaunchCollector {
     if (!may_quantise(to)) return false;
     size_t before = launches_between(product, to.range());
     auto quantise = [&]<class Kernel>(Kernel* last) {
-      if (last == nullptr || !last->may_prepare(product, to.range())) return false;
-      if constexpr (requires { last->may_quantise(); }) {
-        if (!last->may_quantise()) return false;
+      if (last == nullptr || is_prepared(*last)) return false;
+      if (!last->may_prepare(product, to.range())) return false;
+      if constexpr (requires { last->may_quantise(to); }) {
+        if (!last->may_quantise(to)) return false;
       }
       last->quantised = to;
       return true;
@@ -203,7 +204,16 @@ class LaunchCollector {
     return (leaves_it(last<Kernels>(before)) || ...);
   }
 
-  // Whether the launch `before` the last one is one of Kernels for which `prepare` holds.
+  // Whether a kernel prepares its rows for another product already.
+  template <class Kernel>
+  static bool is_prepared(const Kernel& kernel) {
+    if constexpr (requires { kernel.quantised; }) {
+      if (kernel.quantised.workspace != nullptr) return true;
+    }
+    return kernel.rounded.workspace != nullptr;
+  }
+  // Whether `prepare` returns true for the last launch, or the one `before` it, as the one of
+  // Kernels that it is.
   template <class... Kernels, class Prepare>
   bool in_any(size_t before, const Prepare& prepare) {
     return (prepare(last<Kernels>(before)) || ...);

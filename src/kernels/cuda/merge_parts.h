@@ -150,17 +150,22 @@ struct MergeParts {
   template <class Block>
   BANYAN_DEVICE void quantise_all(Block& block, bool split) const {
     int64_t dim = a.q_heads * a.value_dim;
-    quantise_while(block, quantised, [&](int64_t row, int64_t c) {
-      int64_t results = 0, head = quotient(c, a.value_dim);
-      for (int64_t s = 0; split && s < a.span_count; ++s) {
-        const SpanArgs& span = a.spans[s];
-        int64_t token = row - span.row_begin;
-        if (token >= 0 && token < span.row_count) {
-          return merge({span, results, token, head}, c - head * a.value_dim);
+    quantise_while(block, quantised, [&](int64_t row) {
+      const SpanArgs* span = nullptr;
+      int64_t results = 0;
+      for (int64_t s = 0; split && span == nullptr && s < a.span_count; ++s) {
+        int64_t token = row - a.spans[s].row_begin;
+        if (token >= 0 && token < a.spans[s].row_count) {
+          span = a.spans + s;
+        } else {
+          results += part_results(a, a.spans[s]);
         }
-        results += part_results(a, span);
       }
-      return load_four<4>(a.out + row * dim, c, dim);
+      return [this, row, dim, span, results](int64_t c) {
+        if (span == nullptr) return load_four<4>(a.out + row * dim, c, dim);
+        int64_t head = quotient(c, a.value_dim);
+        return merge({*span, results, row - span->row_begin, head}, c - head * a.value_dim);
+      };
     });
   }
 

@@ -273,10 +273,14 @@ struct CombineExperts {
   class Row {
    public:
     BANYAN_DEVICE Row(const CombineExperts& experts, int64_t row) : a_(experts.a), row_(row) {
+      int32_t places[kFirst];
       BANYAN_UNROLL
-      for (int j = 0; j < kFirst; ++j) {
-        if (j < a_.top_k) values_[j] = values_of(j), weights_[j] = weight_of(j);
+      for (int j = 0; j < kFirst; ++j) {  // the last one again where there are fewer
+        int64_t choice = row * a_.top_k + least(j, a_.top_k - 1);
+        places[j] = a_.places[choice], weights_[j] = a_.weights[choice];
       }
+      BANYAN_UNROLL
+      for (int j = 0; j < kFirst; ++j) values_[j] = values_at(places[j]);
     }
 
     // Columns c to c + N - 1, combined.
@@ -288,7 +292,10 @@ struct CombineExperts {
         if (j < a_.top_k) add(y, weights_[j], values_[j] + c);
       }
       BANYAN_NO_UNROLL
-      for (int64_t j = kFirst; j < a_.top_k; ++j) add(y, weight_of(j), values_of(j) + c);
+      for (int64_t j = kFirst; j < a_.top_k; ++j) {
+        int64_t choice = row_ * a_.top_k + j;
+        add(y, a_.weights[choice], values_at(a_.places[choice]) + c);
+      }
       if (a_.shared != nullptr) add(y, 1, a_.shared + row_ * a_.dim + c);
       return y;
     }
@@ -296,9 +303,7 @@ struct CombineExperts {
    private:
     static constexpr int kFirst = 8;
 
-    BANYAN_DEVICE float weight_of(int64_t j) const { return a_.weights[row_ * a_.top_k + j]; }
-    BANYAN_DEVICE const float* values_of(int64_t j) const {
-      int32_t place = a_.places[row_ * a_.top_k + j];
+    BANYAN_DEVICE const float* values_at(int32_t place) const {
       return place < 0 ? a_.x + row_ * a_.x_row_stride : a_.expert_rows + place * a_.dim;
     }
     template <int N>
@@ -310,8 +315,8 @@ struct CombineExperts {
 
     const CombineExpertsArgs& a_;
     int64_t row_;
-    const float* values_[kFirst] = {};
-    float weights_[kFirst] = {};
+    const float* values_[kFirst];
+    float weights_[kFirst];
   };
 
   template <class Block>

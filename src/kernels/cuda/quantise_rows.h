@@ -41,6 +41,11 @@ struct QuantisedRows {
                     swizzled_chunk(static_cast<uint32_t>(row), static_cast<uint32_t>(byte / 16));
     return reinterpret_cast<int8_t*>(at);
   }
+  template <class Codes>
+  BANYAN_HOST_DEVICE void store_in_chunk(int64_t row, int64_t segment, int64_t c,
+                                         const Codes& codes) const {
+    *reinterpret_cast<Codes*>(code_in_chunk(row, segment, c)) = codes;
+  }
   BANYAN_HOST_DEVICE float* step(int64_t row, int64_t segment, int64_t g) const {
     if (in_chunks()) return step_in_chunk(row, segment, g);
     return steps() + (row * segments + segment) * quotient(k, group) + g;
@@ -89,9 +94,10 @@ BANYAN_HOST_DEVICE inline QuantisedRows quantised_rows(const GemmArgs& a) {
 struct GroupSize {
   float largest = 0, poison = 0;
 
-  BANYAN_HOST_DEVICE void add(const Eight& x) {
+  template <int N>
+  BANYAN_HOST_DEVICE void add(const Floats<N>& x) {
     BANYAN_UNROLL
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < N; ++i) {
       float size = magnitude(x.at[i]);
       largest = largest < size ? size : largest;
       poison += x.at[i] * 0.0f;
@@ -100,9 +106,22 @@ struct GroupSize {
   BANYAN_HOST_DEVICE float step() const {
     return largest >= kQuantisedMin ? largest / 127.0f + poison : poison;
   }
-  // What columns are multiplied by, to be rounded.
-  BANYAN_HOST_DEVICE float inverse() const {
-    return largest >= kQuantisedMin ? 127.0f / largest : 0.0f;
+
+  template <int N>
+  struct alignas(N) Codes {
+    int8_t at[N];
+  };
+  template <int N>
+  BANYAN_HOST_DEVICE Codes<N> codes(const Floats<N>& x) const {
+    constexpr float kToInteger = 0x1.8p23f;
+    float inverse = largest >= kQuantisedMin ? 127.0f / largest : 0.0f;
+    Codes<N> codes;
+    BANYAN_UNROLL
+    for (int i = 0; i < N; ++i) {
+      float code = (x.at[i] * inverse + kToInteger) - kToInteger;
+      codes.at[i] = poison == 0 ? static_cast<int8_t>(code) : int8_t{0};
+    }
+    return codes;
   }
 };
 struct LargestSize {
@@ -141,13 +160,7 @@ struct RowQuantiser {
     if (slab > 0) return;
     for_each(block, to.columns() - to.k, [&](int64_t c) { *to.code(row, segment, to.k + c) = 0; });
   }
-  // All of a row of the only segment, which is whole chunks of short groups.
-  template <class Block, class X>
-  BANYAN_DEVICE void quantise_short(Block& block, int64_t row, const X& x) const {
-    BANYAN_NO_UNROLL
-    for (int64_t first = 0; first < to.k; first += kSlab) quantise_slab(block, row, first, x);
-  }
-  // Its columns from `first` on.
+  // Those of a row of the only segment from `first` on, where it is whole chunks of short groups.
   template <class Block, class X>
   BANYAN_DEVICE void quantise_slab(Block& block, int64_t row, int64_t first, const X& x) const {
     quantise_groups(block, {row, 0, first, least(kSlab, to.k - first)}, x);
@@ -202,18 +215,9 @@ struct RowQuantiser {
 
   BANYAN_DEVICE void store(const Slab& s, int64_t c, const Eight& values,
                            const GroupSize& size) const {
-    constexpr float kToInteger = 0x1.8p23f;
-    struct alignas(kColumns) Codes {
-      int8_t at[kColumns];
-    } codes;
-    float inverse = size.inverse();
-    BANYAN_UNROLL
-    for (int i = 0; i < kColumns; ++i) {
-      float code = (values.at[i] * inverse + kToInteger) - kToInteger;
-      codes.at[i] = size.poison == 0 ? static_cast<int8_t>(code) : int8_t{0};
-    }
+    auto codes = size.codes(values);
     if constexpr (InChunks) {
-      *reinterpret_cast<Codes*>(to.code_in_chunk(s.row, s.segment, s.first + c)) = codes;
+      to.store_in_chunk(s.row, s.segment, s.first + c, codes);
     } else {
       int8_t* at = to.code(s.row, s.segment, s.first + c);
       for (int i = 0; i < kColumns && c + i < s.count; ++i) at[i] = codes.at[i];
@@ -238,17 +242,17 @@ inline MemoryRange prepared_range(const RoundedRows& rounded, const QuantisedRow
 inline bool may_quantise(const QuantisedRows& to) {
   return to.in_chunks() && to.columns() == to.k && RowQuantiser<true>{to}.is_short();
 }
-// Quantises what four_of(row, c) computes, columns c to c + 3 of a row, with a slab for each block
-// at a time.
-template <class Block, class FourOf>
-BANYAN_DEVICE void quantise_while(Block& block, const QuantisedRows& to, const FourOf& four_of) {
+// Quantises what fours_of(row) computes, which returns columns c to c + 3 for c, with a slab for
+// each block at a time.
+template <class Block, class FoursOf>
+BANYAN_DEVICE void quantise_while(Block& block, const QuantisedRows& to, const FoursOf& fours_of) {
   constexpr int64_t kSlab = RowQuantiser<true>::kSlab;
   int64_t slabs = (to.k + kSlab - 1) / kSlab;
   for (int64_t i = block.index(); i < to.rows * slabs; i += block.count()) {
     int64_t row = quotient(i, slabs);
-    RowQuantiser<true>{to}.quantise_slab(block, row, (i - row * slabs) * kSlab, [&](int64_t c) {
-      return eight_of(four_of(row, c), four_of(row, c + 4));
-    });
+    auto four = fours_of(row);
+    RowQuantiser<true>{to}.quantise_slab(block, row, (i - row * slabs) * kSlab,
+                                         [&](int64_t c) { return eight_of(four(c), four(c + 4)); });
   }
 }
 // What launches that.

@@ -71,13 +71,13 @@ struct RowNorm {
   }
 
   // Calls store(c, columns c to c + 3 of x * factor * weight) for one thread's columns, counted
-  // from its first. `row`: the sum's row in memory, where the source keeps it.
+  // from its first, and keeps them in place of x. `row`: the sum's row in memory, where the source
+  // keeps it.
   template <int N, class Store>
   BANYAN_DEVICE static void scale(int thread, float factor, const RowSource<N>& row,
-                                  const RowSource<N>& weights, const Kept& kept,
-                                  const Store& store) {
+                                  const RowSource<N>& weights, Kept& kept, const Store& store) {
     RowSource<N> source = row.at(4 * thread), weight = weights.at(4 * thread);
-    auto put = [&](int c, Four x, const Four& w) {
+    auto put = [&](int c, Four& x, const Four& w) {
       if (c >= source.rest) return;
       BANYAN_UNROLL
       for (int i = 0; i < 4; ++i) x.at[i] = x.at[i] * factor * w.at[i];
@@ -86,17 +86,16 @@ struct RowNorm {
     BANYAN_UNROLL
     for (int u = 0; u < kFours; ++u) put(kStep * u, kept.x[u], kept.weight[u]);
     BANYAN_NO_UNROLL
-    for (int c = kKept; c < source.rest; c += kStep) put(c, source.load(c), weight.load(c));
+    for (int c = kKept; c < source.rest; c += kStep) {
+      Four x = source.load(c);
+      put(c, x, weight.load(c));
+    }
   }
 };
 
-// Prepares rows of a norm for a product, if there is a workspace: rounds fours of columns, or
-// quantises a row that its block has written.
-struct PrepareRow {
+// Rounds fours of columns of a norm for a product, if there is a workspace.
+struct RoundRow {
   const RoundedRows& to;
-  const QuantisedRows& quantised;
-  const float* y;
-  int64_t stride;
 
   struct Place {
     RoundedRows::Place place;
@@ -109,15 +108,82 @@ struct PrepareRow {
     if (to.workspace == nullptr) return {};
     return {to.place(row, column)};
   }
-  template <class Block>
-  BANYAN_DEVICE void finish(Block& block, int64_t row) const {
-    if (quantised.workspace == nullptr) return;
-    const float* written = y + row * stride;
-    RowQuantiser<true>{quantised}.quantise_short(block, row, [&](int64_t c) {
-      return eight_of(load<4>(written + c), load<4>(written + c + 4));
-    });
+  template <class Norm, class Block, class AllKept>
+  BANYAN_DEVICE void finish(Block&, int64_t, AllKept&) const {}
+};
+
+// Quantises a row of a norm for a product, as the threads of its block keep it.
+struct QuantiseRow {
+  const QuantisedRows& to;
+
+  struct Place {
+    BANYAN_DEVICE void operator()(int, const Four&) const {}
+  };
+  BANYAN_DEVICE Place at(int64_t, int64_t) const { return {}; }
+  // A warp keeps 128 columns in a row of each four, so that its lanes have whole groups. Fours turn
+  // past one place, so that the code is there once.
+  template <class Norm, class Block, class AllKept>
+  BANYAN_DEVICE void finish(Block& block, int64_t row, AllKept& kept) const {
+    BANYAN_NO_UNROLL
+    for (int first = 0; first < to.k; first += kAtOnce * Norm::kStep) {
+      auto column = [&](int thread, int i) { return first + i * Norm::kStep + 4 * thread; };
+      auto sizes = block.reduce_lanes(
+          static_cast<int>(to.group) / 4,
+          [&](int thread) {
+            Sizes own;
+            BANYAN_UNROLL
+            for (int i = 0; i < kAtOnce; ++i) {
+              if (column(thread, i) < to.k) own.of[i].add(kept[thread].x[i]);
+            }
+            return own;
+          },
+          LargestSizes());
+      block.alone([&](int thread) {
+        BANYAN_UNROLL
+        for (int i = 0; i < kAtOnce; ++i) {
+          if (column(thread, i) < to.k) {
+            store(row, column(thread, i), kept[thread].x[i], sizes[thread].of[i]);
+          }
+        }
+        BANYAN_UNROLL
+        for (int u = kAtOnce; u < Norm::kFours; ++u) {
+          kept[thread].x[u - kAtOnce] = kept[thread].x[u];
+        }
+      });
+    }
+  }
+
+ private:
+  static constexpr int kAtOnce = 2;  // fours
+
+  struct Sizes {
+    GroupSize of[kAtOnce];
+  };
+  struct LargestSizes {
+    BANYAN_HOST_DEVICE Sizes operator()(Sizes a, const Sizes& b) const {
+      BANYAN_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) a.of[i] = LargestSize()(a.of[i], b.of[i]);
+      return a;
+    }
+  };
+
+  BANYAN_DEVICE void store(int64_t row, int c, const Four& x, const GroupSize& size) const {
+    to.store_in_chunk(row, 0, c, size.codes(x));
+    if (remainder(c, to.group) > 0) return;
+    *to.step_in_chunk(row, 0, quotient(c, to.group)) = size.step();
   }
 };
+
+// Calls run(RoundRow or QuantiseRow), whatever has a workspace: each with code of its own.
+template <class Run>
+BANYAN_DEVICE void prepare_rows(const RoundedRows& rounded, const QuantisedRows& quantised,
+                                const Run& run) {
+  if (quantised.workspace != nullptr) {
+    run(QuantiseRow{quantised});
+  } else {
+    run(RoundRow{rounded});
+  }
+}
 
 // A team has a group of a row.
 struct RmsNorm {
@@ -132,7 +198,10 @@ struct RmsNorm {
     return fours() && a.groups == 1 &&
            cuda::may_prepare(g, workspace, a.y, a.rows, a.dim, a.y_row_stride, a.x, a.x_row_stride);
   }
-  bool may_quantise() const { return a.dim > kWarpColumns; }  // by the block that has a row
+  // By the block that keeps a row.
+  bool may_quantise(const QuantisedRows& to) const {
+    return a.dim > kWarpColumns && a.dim <= RowNorm<kBlockThreads>::kKept && to.group <= 4 * kWarp;
+  }
   BANYAN_HOST_DEVICE bool fours() const {
     return in_fours(a.dim, a.x_row_stride, a.weight_group_stride, a.y_row_stride, a.x, a.weight,
                     a.y);
@@ -150,25 +219,23 @@ struct RmsNorm {
   }
   BANYAN_HOST_DEVICE int64_t items() const { return a.rows * a.groups; }
   BANYAN_HOST_DEVICE int columns() const { return static_cast<int>(a.dim); }
-  Shape shape() const { return shape_for(quantised); }
-  Shape shape_for(const QuantisedRows& to) const {
-    return {.blocks = a.dim <= kWarpColumns ? blocks_for(items() * kWarp) : items(),
-            .shared_bytes = to.workspace != nullptr ? sizeof(RowQuantiser<true>::Shared) : 0};
+  Shape shape() const {
+    return {.blocks = a.dim <= kWarpColumns ? blocks_for(items() * kWarp) : items()};
   }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    PrepareRow prepare = {rounded, quantised, a.y, a.y_row_stride};
-    if (fours()) {
-      run_on<4>(block, [&](const float* x) { return RowSource<4>{x, columns()}; }, prepare);
-    } else {
-      run_on<1>(block, [&](const float* x) { return RowSource<1>{x, columns()}; }, prepare);
-    }
+    auto rows = [&]<int N>(const auto& also) {
+      run_on<N>(block, [&](const float* x) { return RowSource<N>{x, columns()}; }, also);
+    };
+    if (!fours()) return rows.template operator()<1>(RoundRow{rounded});
+    prepare_rows(rounded, quantised, [&](const auto& also) { rows.template operator()<4>(also); });
   }
 
   // The rows at x are those of source_of(x), which may bring them there (RowNorm::squares). Calls
   // also.at(group, c)(i, columns c + i to c + i + 3 of y), and, where a block has a group,
-  // also.finish(block, group) after it; groups are numbered over all rows.
+  // also.finish<RowNorm>(block, group, what its threads keep) after it; groups are numbered over
+  // all rows.
   template <int N, class Block, class SourceOf, class Also>
   BANYAN_DEVICE void run_on(Block& block, const SourceOf& source_of, const Also& also) const {
     if (a.dim <= kWarpColumns) {
@@ -221,7 +288,7 @@ struct RmsNorm {
                                   more(c, y);
                                 });
       });
-      if constexpr (N == 4 && kTeams == 1) also.finish(block, i);
+      if constexpr (N == 4 && kTeams == 1) also.template finish<Norm>(block, i, kept);
     }
   }
 };
@@ -244,21 +311,23 @@ struct AddRmsNorm {
   bool may_prepare(const GemmArgs& g, const MemoryRange& workspace) const {
     return norm.may_prepare(g, workspace) && apart_from(sum, workspace);
   }
-  bool may_quantise() const { return norm.may_quantise(); }
+  bool may_quantise(const QuantisedRows& to) const { return norm.may_quantise(to); }
   BANYAN_HOST_DEVICE Constants constants() const { return norm.constants(); }
-  Shape shape() const { return norm.shape_for(quantised); }
+  Shape shape() const { return norm.shape(); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
-    run(
-        block, sum.a.a, [&](int64_t at) { return RowSource<4>{sum.a.b + at, norm.columns()}; },
-        PrepareRow{rounded, quantised, norm.a.y, norm.a.y_row_stride});
+    prepare_rows(rounded, quantised, [&](const auto& also) {
+      run(
+          block, sum.a.a, [&](int64_t at) { return RowSource<4>{sum.a.b + at, norm.columns()}; },
+          also);
+    });
   }
 
   // Of the sum of `a` and of what summand_of(at) has from there on: a RowSource, or one like it.
-  template <class Block, class SummandOf>
+  template <class Block, class SummandOf, class Also>
   BANYAN_DEVICE void run(Block& block, const float* a, const SummandOf& summand_of,
-                         const PrepareRow& prepare) const {
+                         const Also& also) const {
     norm.run_on<4>(
         block,
         [&](const float* x) {
@@ -268,7 +337,7 @@ struct AddRmsNorm {
           return Source<decltype(summand_of(at))>{first, summand_of(at), sum.a.y + at, copy,
                                                   norm.columns()};
         },
-        prepare);
+        also);
   }
 
  private:
@@ -320,14 +389,18 @@ struct CombineAddRmsNorm {
   RoundedRows rounded = {};
   QuantisedRows quantised = {};
 
-  // Whether the experts' rows are all of a summand, and no block writes what another one reads.
+  // Whether the experts' rows are all of a summand, and no block writes what another one reads. A
+  // block takes longer for a row of more columns than its threads keep than a launch does.
   static bool may_join(const CombineExperts& experts, const AddRmsNorm& rest) {
     const CombineExpertsArgs& e = experts.a;
     const Add& sum = rest.sum;
     bool is_summand = e.y == sum.a.a || e.y == sum.a.b;
     if (!is_summand || sum.a.a == sum.a.b || !experts.fours()) return false;
     if (e.dim != rest.norm.a.dim || e.rows != rest.norm.a.rows) return false;
-    MemoryRange normed = rest.norm.writes()[0];
+    if (e.dim > RowNorm<kBlockThreads>::kKept) return false;
+    MemoryRange combined = floats(e.y, sum.a.count), normed = rest.norm.writes()[0];
+    const float* other = e.y == sum.a.a ? sum.a.b : sum.a.a;
+    if (!combined.apart(floats(other, sum.a.count))) return false;
     for (const MemoryRange& read : experts.reads()) {
       if (!read.apart(floats(sum.a.y, sum.a.count)) || !read.apart(normed)) return false;
       if (sum.copy != nullptr && !read.apart(floats(sum.copy, sum.a.count))) return false;
@@ -340,21 +413,20 @@ struct CombineAddRmsNorm {
     }
     return rest.may_prepare(g, workspace);
   }
-  bool may_quantise() const { return rest.may_quantise(); }
+  bool may_quantise(const QuantisedRows& to) const { return rest.may_quantise(to); }
   BANYAN_HOST_DEVICE Constants constants() const { return rest.constants(); }
-  Shape shape() const { return rest.norm.shape_for(quantised); }
+  Shape shape() const { return rest.norm.shape(); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
     const AddArgs& sum = rest.sum.a;
     const float* other = experts.a.y == sum.a ? sum.b : sum.a;
-    rest.run(
-        block, other,
-        [&](int64_t at) {
-          CombineExperts::Row row(experts, quotient(at, experts.a.dim));
-          return Source{row, 0, {experts.a.y + at, rest.norm.columns()}};
-        },
-        PrepareRow{rounded, quantised, rest.norm.a.y, rest.norm.a.y_row_stride});
+    auto combined = [&](int64_t at) {
+      CombineExperts::Row row(experts, quotient(at, experts.a.dim));
+      return Source{row, 0, experts.a.y + at, rest.norm.columns()};
+    };
+    prepare_rows(rounded, quantised,
+                 [&](const auto& also) { rest.run(block, other, combined, also); });
   }
 
  private:
@@ -362,19 +434,19 @@ struct CombineAddRmsNorm {
   struct Source {
     CombineExperts::Row row;
     int first;
-    RowSource<4> y;
+    float* y;
+    int rest;
 
-    BANYAN_DEVICE Source at(int c) const { return {row, first + c, y.at(c)}; }
+    BANYAN_DEVICE Source at(int c) const { return {row, first + c, y + c, rest - c}; }
     // Combines one four after the other, which takes little code, and stores it. Then it reads back
     // what this thread alone has written.
     template <int step, int count>
     BANYAN_DEVICE void load_all(Four (&fours)[count]) const {
-      float* to = const_cast<float*>(y.x);
       BANYAN_NO_UNROLL
-      for (int c = 0; c < step * count && c < y.rest; c += step) {
-        store(to + c, row.template sum<4>(first + c));
+      for (int c = 0; c < step * count && c < rest; c += step) {
+        store(y + c, row.template sum<4>(first + c));
       }
-      y.load_all<step>(fours);
+      RowSource<4>{y, rest}.load_all<step>(fours);
     }
   };
 };
@@ -420,8 +492,8 @@ struct NormGateMul {
         k.gate.store_gated(row, column + c, y, k.rounded);
       }
     };
-    template <class Block>
-    BANYAN_DEVICE void finish(Block&, int64_t) const {}
+    template <class Norm, class Block, class AllKept>
+    BANYAN_DEVICE void finish(Block&, int64_t, AllKept&) const {}
     BANYAN_DEVICE Place at(int64_t item, int64_t column) const {
       const RmsNormArgs& n = k.norm.a;
       int64_t row = quotient(item, n.groups), group = item - row * n.groups;

@@ -183,8 +183,9 @@ struct SiluMul {
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {
     if (quantised.workspace != nullptr) {
-      return quantise_while(block, quantised,
-                            [&](int64_t r, int64_t c) { return compute<4>(r, c); });
+      return quantise_while(block, quantised, [&](int64_t r) {
+        return [this, r](int64_t c) { return compute<4>(r, c); };
+      });
     }
     for_columns(block, a.rows, a.dim, fours(), [&]<int N>(int64_t r, int64_t c) {
       Floats<N> y = compute<N>(r, c);

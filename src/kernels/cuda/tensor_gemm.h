@@ -208,21 +208,27 @@ struct TensorGemm {
   static constexpr uint32_t kUnitBytes = kTileBytes, kWeightBytes = kGroups * kUnitBytes;
   static constexpr uint32_t kStageBytes = kWeightBytes + kRows * kTileRowBytes;
   // Of a split tile: sums of the segments of this block's part of the features, [segments,
-  // features, rows]. Stores and loads of a warp touch different banks.
+  // features, rows]. Loads of a warp touch different banks. Those of many rows lie in stages that
+  // all blocks have multiplied.
   static constexpr int kSumsStride = kRows + 2;
+  static constexpr bool kSumsInStages = kRows > 32;
   static constexpr uint32_t kSumsBytes = kSplit ? kFeatures * kSumsStride * 4 : 0;
-  // Clusters do not fill every multiprocessor, so that three of their blocks share one.
-  static constexpr uint32_t kRestBytes = kSumsBytes + 2 * 1024;  // at most: the rest below
-  static constexpr uint32_t kRingBytes = kGroups > 1 ? least(192 * 1024, 227 * 1024 - kRestBytes)
+  static constexpr uint32_t kOwnSumsBytes = kSumsInStages ? 0 : kSumsBytes;
+  // Clusters do not fill every multiprocessor, so that three of their blocks share one. Of its
+  // shared memory each has 1 KB for the card and what comes after the stages, of which there are
+  // eight at most.
+  static constexpr uint32_t kRestBytes = 1024 + kRows * 4 + kOwnSumsBytes + (2 * 8 + 1) * 8;
+  static constexpr uint32_t kRingBytes = kGroups > 1 ? 192 * 1024
                                          : kSplit    ? 228 * 1024 / 3 - kRestBytes
                                                      : 96 * 1024;
   static constexpr int kStages = static_cast<int>(least(8, kRingBytes / kStageBytes));
   // After the stages: rows of x, sums, barriers.
   static constexpr uint32_t kSources = kStages * kStageBytes;
-  static constexpr uint32_t kSums = kSources + kRows * 4;
-  static constexpr uint32_t kBarriers = kSums + kSumsBytes, kExchange = kBarriers + 2 * kStages * 8;
+  static constexpr uint32_t kSums = kSumsInStages ? 0 : kSources + kRows * 4;
+  static constexpr uint32_t kBarriers = kSources + kRows * 4 + kOwnSumsBytes;
+  static constexpr uint32_t kExchange = kBarriers + 2 * kStages * 8;
   static constexpr uint32_t kSharedBytes = kExchange + 8;
-  static_assert(kRows % 8 == 0 && kStages >= 3);
+  static_assert(kRows % 8 == 0 && kStages >= 3 && kSums + kSumsBytes <= kBarriers);
   static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
 
   // Of a thread: at the start, then, where warpgroups exchange them, of those that multiply and of
@@ -242,7 +248,7 @@ struct TensorGemm {
   int cluster() const { return kSplit ? segments : kSharers; }
 
   // As many blocks as have tiles, or as fill the card: only it knows how many tiles experts have.
-  // A cluster computes one tile, so that its fetching threads are done when they meet the others.
+  // A cluster computes one tile: its blocks exchange sums once.
   int64_t blocks(int64_t multiprocessors) const {
     constexpr int64_t kAcross = kFeatures * kSharers;
     int64_t tiles =

@@ -110,6 +110,18 @@ class Block {
     return value;
   }
 
+  template <class Body, class Combine>
+  __device__ auto reduce_lanes(int lanes, const Body& body, const Combine& combine) {
+    PerThread<decltype(body(0))> value;
+    value[0] = body(static_cast<int>(threadIdx.x));
+    for (int by = 1; by < lanes; by *= 2) {
+      value[0] = combine(value[0], shuffle_words(value[0], [by](uint32_t word) {
+                           return __shfl_xor_sync(0xffffffffu, word, by);
+                         }));
+    }
+    return value;
+  }
+
   template <class Body>
   __device__ auto sum_quads(const Body& body) {
     float value = body(static_cast<int>(threadIdx.x));

@@ -19,9 +19,9 @@ namespace banyan::cuda::device {
 
 // Rows of x that follow each other: all of a tile, or a part for all blocks that share them.
 template <class G>
-class RowSource {
+class TileRowSource {
  public:
-  __device__ RowSource(const GemmArgs& a, const OutputTile& tile, int64_t column_tile) {
+  __device__ TileRowSource(const GemmArgs& a, const OutputTile& tile, int64_t column_tile) {
     RoundedRows rounded = rounded_rows(a);
     constexpr int kPart = G::kRows / G::kSharers;
     int first = G::kSharers > 1 ? static_cast<int>(cluster_rank()) * kPart : 0;
@@ -53,9 +53,9 @@ class RowSource {
 
 // Rows of experts.
 template <class G>
-class RowGatherer {
+class TileRowGatherer {
  public:
-  __device__ RowGatherer(const GemmArgs& a, const OutputTile& tile) {
+  __device__ TileRowGatherer(const GemmArgs& a, const OutputTile& tile) {
     RoundedRows rounded = rounded_rows(a);
     from_ = rounded.row(0, tile.matrix * a.weights.segment_step, 0);
     next_columns_ = rounded.rows * kTileRowBytes;
@@ -158,6 +158,10 @@ class TileMultiplier {
   __device__ void store_split(const OutputTile& tile, const float (&sums)[kValues]) {
     int part = G::kFeatures / g_.segments, rows = static_cast<int>(tile.row_count);
     int rank = static_cast<int>(cluster_rank()), row = accumulator_column(0);
+    if constexpr (G::kSumsInStages) {
+      cluster_arrive_relaxed();
+      cluster_wait();
+    }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {  // of a thread's features
       int feature = own_features() + accumulator_row(2 * half);
@@ -197,12 +201,18 @@ class TileMultiplier {
 template <class G>
 __device__ void fetch_tiles(const G& g, unsigned char* shared) {
   if (G::kGathers && gathers(g.a)) {
-    if constexpr (G::kGathers) StageGatherer<G, RowGatherer<G>>(g, shared).run();
+    if constexpr (G::kGathers) StageGatherer<G, TileRowGatherer<G>>(g, shared).run();
   } else if (threadIdx.x < G::kMultipliers + kWarp) {
-    StageFetcher<G, RowSource<G>>(g, shared).run();
+    StageFetcher<G, TileRowSource<G>>(g, shared).run();
     __syncwarp();
   }
-  if constexpr (G::kSplit) cluster_wait();  // as those that multiply do
+  if constexpr (G::kSplit) {  // as those that multiply do
+    cluster_wait();
+    if constexpr (G::kSumsInStages) {
+      cluster_arrive_relaxed();
+      cluster_wait();
+    }
+  }
 }
 
 template <class G>

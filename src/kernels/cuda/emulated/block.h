@@ -104,6 +104,18 @@ class Block {
     return values;
   }
 
+  template <class Body, class Combine>
+  auto reduce_lanes(int lanes, const Body& body, const Combine& combine) {
+    using T = decltype(body(0));
+    PerThread<T> values;
+    each([&](int thread) { values[thread] = body(thread); });
+    for (int first = 0; first < Threads; first += lanes) {
+      for (int i = 1; i < lanes; ++i) values[first] = combine(values[first], values[first + i]);
+      for (int i = 1; i < lanes; ++i) values[first + i] = values[first];
+    }
+    return values;
+  }
+
   template <class Body>
   auto sum_quads(const Body& body) {
     float values[Threads];
