@@ -38,7 +38,7 @@ TEST(Cuda, ProductsHaveThePortableBitsInEveryFormat) {
 
 // Of warps with one row and few outputs, or many of both; where x lies in fours and where not.
 TEST(Cuda, ProductsOfF32HaveTheSameBitsInEveryTile) {
-  constexpr int64_t kN = 37, kRows = 45;
+  constexpr int64_t kN = 37, kRows = 270;
   Random random(13);
   const WeightFormat& f32 = weight_formats()[0];
   ASSERT_EQ(f32.name, "f32");
@@ -51,10 +51,12 @@ TEST(Cuda, ProductsOfF32HaveTheSameBitsInEveryTile) {
     }
     auto all = multiply(packed, x.data(), k, kRows, nullptr);
     EXPECT_TRUE(same_bits(multiply(packed, shifted.data() + 1, k + 1, kRows, nullptr), all)) << k;
-    for (int64_t r : {0, 7, 44}) {
+    for (int64_t r : {0, 7, 44, 269}) {
       std::vector<float> row(all.begin() + r * kN, all.begin() + (r + 1) * kN);
       EXPECT_TRUE(same_bits(multiply(packed, x.data() + r * k, k, 1, nullptr), row)) << k;
     }
+    std::vector<float> some(all.begin(), all.begin() + 45 * kN);
+    EXPECT_TRUE(same_bits(multiply(packed, x.data(), k, 45, nullptr), some)) << k;
   }
 }
 

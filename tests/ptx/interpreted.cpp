@@ -275,6 +275,7 @@ template void launch_interpreted(const cuda::RoundRows&);
 template void launch_interpreted(const cuda::Route&);
 template void launch_interpreted(const cuda::RouteAndSort&);
 template void launch_interpreted(const cuda::SiluMul&);
+template void launch_interpreted(const cuda::SomeRowsF32&);
 template void launch_interpreted(const cuda::SortFewExperts&);
 
 const KernelTable& interpreted_table() {

@@ -12,10 +12,13 @@
 
 namespace banyan::cuda {
 
-// Steps: how many fours of each row a lane loads before it waits for them.
-template <int Rows, int Features, int Steps>
+// Steps: how many fours of each row a lane loads before it waits for them. RowWarps: how many of a
+// block's warps have rows of their own; the others share them, and have features of their own.
+template <int Rows, int Features, int Steps, int RowWarps>
 struct GemmF32 {
-  static constexpr int kWarps = kBlockThreads / kWarp, kOutputs = Rows * Features;
+  static constexpr int kOutputs = Rows * Features;
+  static constexpr int kTileRows = RowWarps * Rows;
+  static constexpr int kTileFeatures = kBlockThreads / kWarp / RowWarps * Features;
 
   GemmArgs a;
 
@@ -34,8 +37,8 @@ struct GemmF32 {
   };
   Shape shape() const {
     if (a.weights.begins != nullptr) return {};
-    int64_t across = (a.n + kWarps * Features - 1) / (kWarps * Features);
-    return {.blocks = a.weights.count * ((a.x_rows + Rows - 1) / Rows) * across};
+    int64_t across = (a.n + kTileFeatures - 1) / kTileFeatures;
+    return {.blocks = a.weights.count * ((a.x_rows + kTileRows - 1) / kTileRows) * across};
   }
 
   // Whether x of the next product may be rounded before this one.
@@ -49,10 +52,10 @@ struct GemmF32 {
   BANYAN_DEVICE void operator()(Block& block) const {
     if (in_fours(a.k, a.x_stride, a.segment_stride, a.weights.weight_stride / 4, a.x,
                  a.weights.weight)) {
-      for_gemm_tiles<Rows, kWarps * Features>(
+      for_gemm_tiles<kTileRows, kTileFeatures>(
           block, a, [&](const GemmTile& tile) { multiply<4>(block, tile); });
     } else {
-      for_gemm_tiles<Rows, kWarps * Features>(
+      for_gemm_tiles<kTileRows, kTileFeatures>(
           block, a, [&](const GemmTile& tile) { multiply<1>(block, tile); });
     }
   }
@@ -60,13 +63,14 @@ struct GemmF32 {
   template <int N, class Block>
   BANYAN_DEVICE void multiply(Block& block, const GemmTile& tile) const {
     auto sums = block.reduce_warps(
-        [&](int thread) { return lane_sums<N>(tile, thread / kWarp * Features, thread % kWarp); },
+        [&](int thread) {
+          return lane_sums<N>(tile, first_row(thread), first_feature(thread), thread % kWarp);
+        },
         PlusAll());
     block.each([&](int thread) {
-      int64_t first = thread / kWarp * Features;
       BANYAN_UNROLL
       for (int i = 0; i < kOutputs; ++i) {
-        int64_t r = i / Features, f = first + i % Features;
+        int64_t r = first_row(thread) + i / Features, f = first_feature(thread) + i % Features;
         if (i % kWarp != thread % kWarp || r >= tile.row_count || f >= tile.feature_count) continue;
         int64_t j = tile.feature + f;
         float y = sums[thread].of[i / Features][i % Features];
@@ -76,21 +80,29 @@ struct GemmF32 {
     });
   }
 
-  // Of features from `first` on of the tile. What lies behind its rows and features is its last one
-  // again, and nobody takes its sums.
+  // Of a thread's warp in the tile.
+  BANYAN_HOST_DEVICE static constexpr int64_t first_row(int thread) {
+    return thread / kWarp % RowWarps * Rows;
+  }
+  BANYAN_HOST_DEVICE static constexpr int64_t first_feature(int thread) {
+    return thread / kWarp / RowWarps * Features;
+  }
+
+  // Of rows and features from these on of the tile. Those after its last ones are the last ones
+  // again, and nobody takes their sums.
   template <int N>
-  BANYAN_DEVICE Sums lane_sums(const GemmTile& tile, int64_t first, int lane) const {
+  BANYAN_DEVICE Sums lane_sums(const GemmTile& tile, int64_t row, int64_t feature, int lane) const {
     const float *x[Rows], *w[Features];
     BANYAN_UNROLL
     for (int r = 0; r < Rows; ++r) {
-      int64_t row = tile.row + least(r, tile.row_count - 1);
-      int64_t source = a.x_index != nullptr ? a.x_index[row] : row;
+      int64_t of_y = tile.row + least(row + r, tile.row_count - 1);
+      int64_t source = a.x_index != nullptr ? a.x_index[of_y] : of_y;
       x[r] = a.x + source * a.x_stride + tile.segment * a.segment_stride;
     }
     BANYAN_UNROLL
     for (int f = 0; f < Features; ++f) {
-      int64_t feature = tile.feature + least(first + f, tile.feature_count - 1);
-      w[f] = static_cast<const float*>(tile.weight) + feature * a.k;
+      int64_t of_tile = least(feature + f, tile.feature_count - 1);
+      w[f] = static_cast<const float*>(tile.weight) + (tile.feature + of_tile) * a.k;
     }
     Sums sums = {};
     constexpr int64_t kStep = 4 * kWarp;
@@ -138,13 +150,15 @@ struct GemmF32 {
   }
 };
 
-using FewRowsF32 = GemmF32<2, 1, 4>;   // many warps
-using ManyRowsF32 = GemmF32<8, 4, 1>;  // fewer loads per product
-inline constexpr int64_t kManyRows = 32;
+using FewRowsF32 = GemmF32<2, 1, 4, 1>;   // many warps
+using SomeRowsF32 = GemmF32<8, 4, 1, 1>;  // fewer loads per product
+using ManyRowsF32 = GemmF32<8, 8, 1, 2>;  // fewer still, also from L2, in fewer blocks
+inline constexpr int64_t kSomeRows = 32, kManyRows = 256;
 
 template <class Device>
 void multiply_f32(const GemmArgs& args) {
-  if (args.x_rows < kManyRows) return Device::launch(args.launch.queue, FewRowsF32{args});
+  if (args.x_rows < kSomeRows) return Device::launch(args.launch.queue, FewRowsF32{args});
+  if (args.x_rows < kManyRows) return Device::launch(args.launch.queue, SomeRowsF32{args});
   Device::launch(args.launch.queue, ManyRowsF32{args});
 }
 

@@ -189,8 +189,9 @@ class LaunchCollector {
   size_t launches_between(const GemmArgs& product, const MemoryRange& workspace) {
     RoundedOperand operand = {floats(product.x, product.x_rows * product.x_stride), workspace};
     size_t before = 0;
-    while (leaves<FewRowsF32, ManyRowsF32, Route, RouteAndSort, SortFewExperts, Product>(before,
-                                                                                         operand)) {
+    while (
+        leaves<FewRowsF32, SomeRowsF32, ManyRowsF32, Route, RouteAndSort, SortFewExperts, Product>(
+            before, operand)) {
       ++before;
     }
     return before;
