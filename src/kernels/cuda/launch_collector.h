@@ -184,8 +184,8 @@ class LaunchCollector {
     return true;
   }
 
-  // How many of the last launches route rows, and leave x of a product and its workspace as they
-  // are.
+  // How many of the last launches route rows or multiply them, and leave x of a product and its
+  // workspace as they are.
   size_t launches_between(const GemmArgs& product, const MemoryRange& workspace) {
     RoundedOperand operand = {floats(product.x, product.x_rows * product.x_stride), workspace};
     size_t before = 0;
@@ -213,14 +213,14 @@ class LaunchCollector {
     }
     return kernel.rounded.workspace != nullptr;
   }
-  // Whether `prepare` returns true for the last launch, or the one `before` it, as the one of
-  // Kernels that it is.
+  // prepare(kernel) of the launch `before` the last one (0: the last one itself), if that is one of
+  // Kernels; or false.
   template <class... Kernels, class Prepare>
   bool in_any(size_t before, const Prepare& prepare) {
     return (prepare(last<Kernels>(before)) || ...);
   }
-  // The activation of two that the last launch but `before` computes whose y is x of a product, if
-  // the other one leaves its workspace alone.
+  // If the launch `before` the last one computes two activations: the one that computes x of a
+  // product, if the other one leaves the product's workspace alone.
   SiluMul* activation_of(const GemmArgs& product, const MemoryRange& workspace, size_t before) {
     auto* both = last<Activations>(before);
     if (both == nullptr) return nullptr;

@@ -40,7 +40,7 @@ bool all_apart(const std::array<MemoryRange, N>& some, const std::array<MemoryRa
   return true;
 }
 
-// x of a product, and where it is to lie in bf16.
+// x of a product, and where it is to lie rounded or quantised.
 struct RoundedOperand {
   MemoryRange x, workspace;
 

@@ -160,7 +160,8 @@ struct RowQuantiser {
     if (slab > 0) return;
     for_each(block, to.columns() - to.k, [&](int64_t c) { *to.code(row, segment, to.k + c) = 0; });
   }
-  // Those of a row of the only segment from `first` on, where it is whole chunks of short groups.
+  // A slab of short groups that are whole chunks: columns of a row of the only segment from `first`
+  // on.
   template <class Block, class X>
   BANYAN_DEVICE void quantise_slab(Block& block, int64_t row, int64_t first, const X& x) const {
     quantise_groups(block, {row, 0, first, least(kSlab, to.k - first)}, x);
@@ -238,12 +239,12 @@ inline MemoryRange prepared_range(const RoundedRows& rounded, const QuantisedRow
   if (rounded.workspace != nullptr) return rounded.range();
   return quantised.workspace != nullptr ? quantised.range() : MemoryRange{};
 }
-// Whether other kernels quantise rows: whole chunks of short groups.
+// Whether the kernel that computes rows may quantise them: whole chunks of short groups.
 inline bool may_quantise(const QuantisedRows& to) {
   return to.in_chunks() && to.columns() == to.k && RowQuantiser<true>{to}.is_short();
 }
-// Quantises what fours_of(row) computes, which returns columns c to c + 3 for c, with a slab for
-// each block at a time.
+// Quantises rows that a kernel computes, a slab for each block at a time: fours_of(row)(c) has
+// columns c to c + 3 of a row.
 template <class Block, class FoursOf>
 BANYAN_DEVICE void quantise_while(Block& block, const QuantisedRows& to, const FoursOf& fours_of) {
   constexpr int64_t kSlab = RowQuantiser<true>::kSlab;
