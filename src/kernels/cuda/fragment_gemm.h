@@ -90,8 +90,8 @@ void launch_fragment_gemm(const GemmArgs& args, int64_t multiprocessors, const L
   int64_t rows = tile_rows_wanted(args);
   if (rows <= 8) return run(FragmentGemm<F, 8, Teams::kOfChunks, 4>{args});
   if (rows <= 16) return run(FragmentGemm<F, 16, Teams::kOfChunks, 4>{args});
-  // Two teams with the features of 128 rows each take about six times as long as three that take
-  // turns with 32 rows, but compute eight times as much.
+  // By count of instructions, two teams with the features of 128 rows each take about six times as
+  // long as three that take turns with 32 rows, but compute eight times as much.
   FragmentGemm<F, 32, Teams::kOfChunks, 3> few{args};
   FragmentGemm<F, 128, Teams::kOfFeatures, 2> many{args};
   auto rounds = [&](int64_t tiles) { return (tiles + multiprocessors - 1) / multiprocessors; };

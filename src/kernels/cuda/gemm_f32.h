@@ -42,7 +42,7 @@ struct GemmF32 {
   }
 
   // Whether x of the next product may be rounded before this one.
-  bool leaves(const RoundedOperand& next) const {
+  bool leaves(const PreparedOperand& next) const {
     if (a.weights.count != 1 || a.weights.begins != nullptr || a.segments != 1) return false;
     return next.left_by(floats(a.x, a.x_rows * a.x_stride),
                         floats(a.y, (a.x_rows - 1) * a.y_stride + a.n));

@@ -72,7 +72,7 @@ class LaunchCollector {
     LaunchList::Issue issue;
 
     // If it is known how many rows it writes.
-    bool leaves(const RoundedOperand& next) const {
+    bool leaves(const PreparedOperand& next) const {
       if (args.x_index != nullptr) return false;
       size_t bytes = std::max(rounded_bytes<Float16>(args.x_rows, args.segments, args.k),
                               QuantisedRows::bytes(args.x_rows, args.segments, args.k, args.group));
@@ -106,39 +106,29 @@ class LaunchCollector {
   bool joins(const Kernel&) {
     return false;
   }
-  // Launches that route rows may lie between a norm and the product with experts, and this product
-  // between an activation and another product.
   bool joins(const RoundRows& rounding) {
     const GemmArgs& product = rounding.a;
     MemoryRange workspace = {product.workspace,
                              RoundedRows::bytes(product.x_rows, product.segments, product.k)};
-    size_t before = launches_between(product, workspace);
-    auto round = [&]<class Kernel>(Kernel* last) {
-      if (last == nullptr || is_prepared(*last)) return false;
-      if (!last->may_prepare(product, workspace)) return false;
-      last->rounded = rounded_rows(product);
-      return true;
-    };
-    return in_any<AddRmsNorm, CombineAddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul,
-                  AttendTiles>(before, round) ||
-           round(activation_of(product, workspace, before)) || fuse_with_last<Rope>(rounding);
+    return prepare_in<AddRmsNorm, CombineAddRmsNorm, NormGateMul, RmsNorm, SiluMul, GateMul,
+                      AttendTiles>(product, workspace,
+                                   [&](auto* last) {
+                                     last->rounded = rounded_rows(product);
+                                     return true;
+                                   }) ||
+           fuse_with_last<Rope>(rounding);
   }
   bool joins(const QuantiseRows& quantising) {
-    const GemmArgs& product = quantising.a;
-    QuantisedRows to = quantised_rows(product);
+    QuantisedRows to = quantised_rows(quantising.a);
     if (!may_quantise(to)) return false;
-    size_t before = launches_between(product, to.range());
-    auto quantise = [&]<class Kernel>(Kernel* last) {
-      if (last == nullptr || is_prepared(*last)) return false;
-      if (!last->may_prepare(product, to.range())) return false;
-      if constexpr (requires { last->may_quantise(to); }) {
-        if (!last->may_quantise(to)) return false;
-      }
-      last->quantised = to;
-      return true;
-    };
-    return in_any<AddRmsNorm, CombineAddRmsNorm, RmsNorm, SiluMul, AttendTiles>(before, quantise) ||
-           quantise(activation_of(product, to.range(), before));
+    return prepare_in<AddRmsNorm, CombineAddRmsNorm, RmsNorm, SiluMul, AttendTiles>(
+        quantising.a, to.range(), [&](auto* last) {
+          if constexpr (requires { last->may_quantise(to); }) {
+            if (!last->may_quantise(to)) return false;
+          }
+          last->quantised = to;
+          return true;
+        });
   }
   bool joins(const SiluMul& activation) { return fuse_with_last<SiluMul>(activation); }
   bool joins(const DeltaGates& gates) { return fuse_with_last<RmsNorm>(gates); }
@@ -187,7 +177,7 @@ class LaunchCollector {
   // How many of the last launches route rows or multiply them, and leave x of a product and its
   // workspace as they are.
   size_t launches_between(const GemmArgs& product, const MemoryRange& workspace) {
-    RoundedOperand operand = {floats(product.x, product.x_rows * product.x_stride), workspace};
+    PreparedOperand operand = {floats(product.x, product.x_rows * product.x_stride), workspace};
     size_t before = 0;
     while (
         leaves<FewRowsF32, SomeRowsF32, ManyRowsF32, Route, RouteAndSort, SortFewExperts, Product>(
@@ -198,7 +188,7 @@ class LaunchCollector {
   }
 
   template <class... Kernels>
-  bool leaves(size_t before, const RoundedOperand& operand) {
+  bool leaves(size_t before, const PreparedOperand& operand) {
     auto leaves_it = [&](const auto* kernel) {
       return kernel != nullptr && kernel->leaves(operand);
     };
@@ -213,11 +203,17 @@ class LaunchCollector {
     }
     return kernel.rounded.workspace != nullptr;
   }
-  // prepare(kernel) of the launch `before` the last one (0: the last one itself), if that is one of
-  // Kernels; or false.
+  // Lets the kernel that computes x of a product, one of Kernels or of two activations, prepare it:
+  // prepare(kernel) returns whether it does. Launches that route rows may lie between a norm and
+  // the product of experts, and this product between an activation and another product.
   template <class... Kernels, class Prepare>
-  bool in_any(size_t before, const Prepare& prepare) {
-    return (prepare(last<Kernels>(before)) || ...);
+  bool prepare_in(const GemmArgs& product, const MemoryRange& workspace, const Prepare& prepare) {
+    size_t before = launches_between(product, workspace);
+    auto may = [&](auto* last) {
+      return last != nullptr && !is_prepared(*last) && last->may_prepare(product, workspace) &&
+             prepare(last);
+    };
+    return (may(last<Kernels>(before)) || ...) || may(activation_of(product, workspace, before));
   }
   // If the launch `before` the last one computes two activations: the one that computes x of a
   // product, if the other one leaves the product's workspace alone.

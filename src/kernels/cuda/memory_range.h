@@ -41,7 +41,7 @@ bool all_apart(const std::array<MemoryRange, N>& some, const std::array<MemoryRa
 }
 
 // x of a product, and where it is to lie rounded or quantised.
-struct RoundedOperand {
+struct PreparedOperand {
   MemoryRange x, workspace;
 
   // Whether a kernel that writes and reads these leaves both as they are, and reads nothing that

@@ -19,7 +19,7 @@ struct Route {
     size_t words = 2 * a.experts + a.groups + a.top_k;
     return {.blocks = a.rows, .shared_bytes = words * sizeof(float)};
   }
-  bool leaves(const RoundedOperand& next) const {
+  bool leaves(const PreparedOperand& next) const {
     int64_t choices = a.rows * a.top_k;
     return next.left_by(floats(a.logits, a.rows * a.logits_row_stride), range_of(a.ids, choices),
                         floats(a.weights, choices));
@@ -125,7 +125,7 @@ struct SortFewExperts {
   Shape shape() const {
     return {.blocks = 1, .shared_bytes = static_cast<size_t>(choices(a)) * sizeof(int32_t)};
   }
-  bool leaves(const RoundedOperand& next) const {
+  bool leaves(const PreparedOperand& next) const {
     auto of_choices = [&](const int32_t* x) { return range_of(x, choices(a)); };
     return next.left_by(of_choices(a.ids), range_of(a.begins, a.experts + 1), of_choices(a.places),
                         of_choices(a.sources));
@@ -165,7 +165,7 @@ struct RouteAndSort {
     size_t first = route.shape().shared_bytes, second = sort.shape().shared_bytes;
     return {.blocks = 1, .shared_bytes = first > second ? first : second};
   }
-  bool leaves(const RoundedOperand& next) const { return route.leaves(next) && sort.leaves(next); }
+  bool leaves(const PreparedOperand& next) const { return route.leaves(next) && sort.leaves(next); }
 
   template <class Block>
   BANYAN_DEVICE void operator()(Block& block) const {

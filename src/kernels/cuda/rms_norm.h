@@ -389,8 +389,8 @@ struct CombineAddRmsNorm {
   RoundedRows rounded = {};
   QuantisedRows quantised = {};
 
-  // Whether the experts' rows are all of a summand, and no block writes what another one reads. A
-  // block takes longer for a row of more columns than its threads keep than a launch does.
+  // Whether the experts' rows are all of a summand, and no block writes what another one reads. By
+  // count, longer rows than threads keep would take a block longer than the launch that it saves.
   static bool may_join(const CombineExperts& experts, const AddRmsNorm& rest) {
     const CombineExpertsArgs& e = experts.a;
     const Add& sum = rest.sum;
