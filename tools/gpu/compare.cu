@@ -31,8 +31,8 @@ class Compare {
   bool all_same() const { return all_same_; }
 
   // `count` matrices [n, k]; experts choose rows of x by chance.
-  void product(const char* format, GemmKernel KernelTable::* kernel, int64_t rows, int64_t n,
-               int64_t k, int64_t group, int64_t count) {
+  void product(const char* format, FormatKernel kernel, int64_t rows, int64_t n, int64_t k,
+               int64_t group, int64_t count) {
     const GemmKernel& gemm = host_.*kernel;
     std::vector<std::byte> packed;
     for (int64_t i = 0; i < count; ++i) append_matrix(gemm, format, n, k, group, packed);
@@ -255,7 +255,6 @@ int run_all() {
     compare.product("fp8", &T::gemm_fp8, rows, 130, 512, 128, 1);
   }
   // Teams that take turns more often than they are many, and tiles that fill a card.
-  using FormatKernel = GemmKernel T::*;
   struct Quantised {
     const char* name;
     FormatKernel format;
