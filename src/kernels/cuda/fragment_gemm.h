@@ -21,6 +21,7 @@ enum class Teams { kOfChunks, kOfFeatures };
 template <Format F, int Rows, Teams Of, int Count>
 struct FragmentGemm {
   static constexpr Format kFormat = F;
+  static constexpr bool kIntegers = has_integers(F);
   static constexpr int kRows = Rows, kTeams = Count;
   static constexpr bool kTakesTurns = Of == Teams::kOfChunks;
   static constexpr int kGroups = kTakesTurns ? 1 : Count;  // of 64 features
@@ -39,7 +40,7 @@ struct FragmentGemm {
   static constexpr uint32_t kBlockBytes = kRows * kTileRowBytes;  // of rows of x, 128 bytes each
   static constexpr int kBlocks = F == Format::kFp8 ? 2 : 1;
   static constexpr uint32_t kRowSteps = kWeightBytes + kBlocks * kBlockBytes;
-  static constexpr uint32_t kStepBytes = has_integers(F) ? kRows * kChunkGroupsMax * 4 : 0;
+  static constexpr uint32_t kStepBytes = kIntegers ? kRows * kChunkGroupsMax * 4 : 0;
   static constexpr uint32_t kStageBytes =
       (kRowSteps + kStepBytes + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
   // What a team hands on: y, and sums of a group that goes on.

@@ -206,7 +206,10 @@ struct TensorGemm {
   static constexpr int kBlocksPerMultiprocessor = kGroups > 1 ? 1 : 2;  // or more
 
   static constexpr uint32_t kUnitBytes = kTileBytes, kWeightBytes = kGroups * kUnitBytes;
-  static constexpr uint32_t kStageBytes = kWeightBytes + kRows * kTileRowBytes;
+  static constexpr bool kIntegers = false;
+  static constexpr int kBlocks = 1;  // of rows of x
+  static constexpr uint32_t kBlockBytes = kRows * kTileRowBytes;
+  static constexpr uint32_t kStageBytes = kWeightBytes + kBlockBytes;
   // Of a split tile: sums of the segments of this block's part of the features, [segments,
   // features, rows]. Loads of a warp touch different banks. Those of many rows lie in stages that
   // all blocks have multiplied.

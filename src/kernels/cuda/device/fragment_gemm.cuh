@@ -17,34 +17,6 @@
 
 namespace banyan::cuda::device {
 
-// Where a chunk of all rows of x lies in the workspace.
-template <class G>
-struct ChunkRows {
-  __device__ ChunkRows(const GemmArgs& a, const OutputTile& tile, int64_t chunk) {
-    int64_t segment = tile.matrix * a.weights.segment_step;
-    if constexpr (has_integers(G::kFormat)) {
-      QuantisedRows rows = quantised_rows(a);
-      codes = rows.codes_of(segment, chunk);
-      steps = reinterpret_cast<const std::byte*>(rows.steps_of(segment, chunk));
-      groups = static_cast<uint32_t>(rows.chunk_groups());
-      next_steps = rows.chunk_steps() * int64_t{sizeof(float)};
-    } else {
-      codes = rounded_rows(a).row(0, segment, chunk * G::kBlocks);
-    }
-    next_block = a.x_rows * kTileRowBytes;
-  }
-
-  __device__ void next() {
-    codes += G::kBlocks * next_block;
-    steps += next_steps;
-  }
-
-  const std::byte* codes;            // [kBlocks, rows] of 128 bytes
-  const std::byte* steps = nullptr;  // [rows / 8, groups, 8] floats
-  int64_t next_block, next_steps = 0;
-  uint32_t groups = 0;
-};
-
 // Rows that follow each other, from a multiple of eight on.
 template <class G>
 class ChunkRowSource {
@@ -52,7 +24,7 @@ class ChunkRowSource {
   __device__ ChunkRowSource(const GemmArgs& a, const OutputTile& tile, int64_t chunk)
       : rows_(a, tile, chunk) {
     auto count = static_cast<uint32_t>(tile.row_count);
-    rows_.codes += tile.row * kTileRowBytes;
+    rows_.blocks += tile.row * kTileRowBytes;
     rows_.steps += tile.row * rows_.groups * int64_t{sizeof(float)};
     block_bytes_ = count * kTileRowBytes;
     step_bytes_ = (count + 7) / 8 * 8 * rows_.groups * sizeof(float);
@@ -64,54 +36,15 @@ class ChunkRowSource {
 #pragma unroll
     for (int block = 0; block < G::kBlocks; ++block) {
       copy_bulk(to + G::kWeightBytes + static_cast<uint32_t>(block) * G::kBlockBytes,
-                rows_.codes + block * rows_.next_block, block_bytes_, full);
+                rows_.blocks + block * rows_.next_block, block_bytes_, full);
     }
-    if (has_integers(G::kFormat)) copy_bulk(to + G::kRowSteps, rows_.steps, step_bytes_, full);
+    if constexpr (G::kIntegers) copy_bulk(to + G::kRowSteps, rows_.steps, step_bytes_, full);
     rows_.next();
   }
 
  private:
-  ChunkRows<G> rows_;
+  StageRows<G> rows_;
   uint32_t block_bytes_, step_bytes_;
-};
-
-// Rows of experts.
-template <class G>
-class ChunkRowGatherer {
- public:
-  __device__ ChunkRowGatherer(const GemmArgs& a, const OutputTile& tile) : rows_(a, tile, 0) {}
-
-  __device__ void gather(uint32_t to, const int* sources, int thread) {
-    constexpr int kParts = G::kBlocks * 8;  // of a row, 16 bytes each
-    int block = thread % kParts / 8;
-    auto chunk = static_cast<uint32_t>(thread % 8);
-    uint32_t codes = to + G::kWeightBytes + static_cast<uint32_t>(block) * G::kBlockBytes;
-    const std::byte* from = rows_.codes + block * rows_.next_block;
-#pragma unroll 4
-    for (int r = thread / kParts; r < G::kRows; r += kWarpgroup / kParts) {
-      int source = sources[r];
-      copy_16(codes + swizzled(static_cast<uint32_t>(r), chunk * 16),
-              from + int64_t{source} * kTileRowBytes +
-                  swizzled_chunk(static_cast<uint32_t>(source), chunk));
-    }
-    if constexpr (has_integers(G::kFormat)) gather_steps(to + G::kRowSteps, sources, thread);
-    rows_.next();
-  }
-
- private:
-  __device__ void gather_steps(uint32_t to, const int* sources, int thread) {
-    for (int r = thread; r < G::kRows; r += kWarpgroup) {
-      int source = sources[r];
-      for (uint32_t group = 0; group < rows_.groups; ++group) {
-        auto at = [&](uint32_t row) {
-          return ((row / 8 * rows_.groups + group) * 8 + row % 8) * 4;
-        };
-        copy_4(to + at(static_cast<uint32_t>(r)), rows_.steps + at(static_cast<uint32_t>(source)));
-      }
-    }
-  }
-
-  ChunkRows<G> rows_;
 };
 
 // Whose turn it is of the teams that share a tile's chunks, and what one hands on to the next: a
@@ -173,7 +106,7 @@ class ChunkMultiplier {
   static constexpr int kSteps = G::kSteps;
   static constexpr int kSums = kGroups > 0 ? kGroups : 1;  // of a chunk
   static constexpr int kGroupSteps = kSteps / kSums;
-  static constexpr bool kIntegers = has_integers(G::kFormat);
+  static constexpr bool kIntegers = G::kIntegers;
   using Sum = Element<G::kFormat>;
 
   __device__ ChunkMultiplier(const G& g, unsigned char* shared)
@@ -458,7 +391,7 @@ __global__ __maxnreg__(G::kRegisters) void run_fragment_gemm(const __grid_consta
   } else {
     release_registers<G::kFetchRegisters>();
     if (gathers(g.a)) {
-      StageGatherer<G, ChunkRowGatherer<G>>(g, bytes).run();
+      StageGatherer<G>(g, bytes).run();
     } else if (threadIdx.x < G::kMultipliers + kWarp) {
       StageFetcher<G, ChunkRowSource<G>>(g, bytes).run();
     }

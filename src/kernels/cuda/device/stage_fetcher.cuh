@@ -7,19 +7,19 @@
 //   stages_of(k)       stages of k columns
 //   kUnitBytes         from one unit to the next in a stage
 //   unit_bytes(args)   of a unit, a multiple of 16
-// and a class for its rows:
+//   kWeightBytes       where rows of x begin: kBlocks of kBlockBytes, with 128 bytes of each row
+//   kIntegers          whether steps of the rows follow, at kRowSteps
+// and a class for rows that follow each other:
 //   Rows(args, tile, stage)           of a tile, from a stage of its columns on
 //   bytes()                           of a stage
 //   fetch(ring, stage)                begins to fetch the next columns
-// or, for rows that may lie anywhere, of which all threads of a warpgroup gather some each,
-//   Rows(args, tile)
-//   gather(to, sources, thread)       the next columns to the stage at `to`
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/device/product.cuh"
 #include "kernels/cuda/device/ring.cuh"
+#include "kernels/cuda/quantise_rows.h"
 #include "kernels/cuda/tensor_gemm.h"
 
 namespace banyan::cuda::device {
@@ -135,8 +135,75 @@ class StageFetcher {
   bool is_first_ = true;
 };
 
+// Where the columns of a stage lie in the workspace, of all rows of x.
+template <class G>
+struct StageRows {
+  __device__ StageRows(const GemmArgs& a, const OutputTile& tile, int64_t stage) {
+    int64_t segment = tile.matrix * a.weights.segment_step;
+    if constexpr (G::kIntegers) {
+      QuantisedRows rows = quantised_rows(a);
+      blocks = rows.codes_of(segment, stage);
+      steps = reinterpret_cast<const std::byte*>(rows.steps_of(segment, stage));
+      groups = static_cast<uint32_t>(rows.chunk_groups());
+      next_steps = rows.chunk_steps() * int64_t{sizeof(float)};
+    } else {
+      blocks = rounded_rows(a).row(0, segment, stage * G::kBlocks);
+    }
+    next_block = a.x_rows * kTileRowBytes;
+  }
+
+  __device__ void next() {
+    blocks += G::kBlocks * next_block;
+    steps += next_steps;
+  }
+
+  const std::byte* blocks;           // [kBlocks, rows] of 128 bytes
+  const std::byte* steps = nullptr;  // of integers: [rows / 8, groups, 8] floats
+  int64_t next_block, next_steps = 0;
+  uint32_t groups = 0;
+};
+
+// Rows of experts, which may lie anywhere: all threads of a warpgroup gather some each.
+template <class G>
+class RowGatherer {
+ public:
+  __device__ RowGatherer(const GemmArgs& a, const OutputTile& tile) : rows_(a, tile, 0) {}
+
+  __device__ void gather(uint32_t to, const int* sources, int thread) {
+    constexpr int kParts = G::kBlocks * 8;  // of a row, 16 bytes each
+    int block = thread % kParts / 8;
+    auto chunk = static_cast<uint32_t>(thread % 8);
+    uint32_t block_to = to + G::kWeightBytes + static_cast<uint32_t>(block) * G::kBlockBytes;
+    const std::byte* from = rows_.blocks + block * rows_.next_block;
+#pragma unroll 4
+    for (int r = thread / kParts; r < G::kRows; r += kWarpgroup / kParts) {
+      int source = sources[r];
+      copy_16(block_to + swizzled(static_cast<uint32_t>(r), chunk * 16),
+              from + int64_t{source} * kTileRowBytes +
+                  swizzled_chunk(static_cast<uint32_t>(source), chunk));
+    }
+    if constexpr (G::kIntegers) gather_steps(to + G::kRowSteps, sources, thread);
+    rows_.next();
+  }
+
+ private:
+  __device__ void gather_steps(uint32_t to, const int* sources, int thread) {
+    for (int r = thread; r < G::kRows; r += kWarpgroup) {
+      int source = sources[r];
+      for (uint32_t group = 0; group < rows_.groups; ++group) {
+        auto at = [&](uint32_t row) {
+          return ((row / 8 * rows_.groups + group) * 8 + row % 8) * 4;
+        };
+        copy_4(to + at(static_cast<uint32_t>(r)), rows_.steps + at(static_cast<uint32_t>(source)));
+      }
+    }
+  }
+
+  StageRows<G> rows_;
+};
+
 // A thread of those that gather rows of x.
-template <class G, class Rows>
+template <class G>
 class StageGatherer {
  public:
   __device__ StageGatherer(const G& g, unsigned char* shared)
@@ -149,7 +216,7 @@ class StageGatherer {
     for_block_tiles(g_, [&](const OutputTile& tile, int, int) {
       find_sources<G::kRows>(g_.a, tile, filler_.thread(), sources_);
       WeightSource<G> weights(g_.a, tile, 0);
-      Rows rows(g_.a, tile);
+      RowGatherer<G> rows(g_.a, tile);
       for (int i = 0; i < stages; ++i) {
         filler_.wait_empty();
         uint32_t stage = filler_.ring().stage;

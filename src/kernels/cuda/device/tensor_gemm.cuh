@@ -51,34 +51,6 @@ class TileRowSource {
   uint32_t rows_, bytes_, place_;  // of the tile; that this block fetches; in a stage
 };
 
-// Rows of experts.
-template <class G>
-class TileRowGatherer {
- public:
-  __device__ TileRowGatherer(const GemmArgs& a, const OutputTile& tile) {
-    RoundedRows rounded = rounded_rows(a);
-    from_ = rounded.row(0, tile.matrix * a.weights.segment_step, 0);
-    next_columns_ = rounded.rows * kTileRowBytes;
-  }
-
-  __device__ void gather(uint32_t to, const int* sources, int thread) {
-    auto chunk = static_cast<uint32_t>(thread % 8);
-    to += G::kWeightBytes;
-#pragma unroll 4
-    for (int r = thread / 8; r < G::kRows; r += kWarpgroup / 8) {
-      int source = sources[r];
-      copy_16(to + swizzled(static_cast<uint32_t>(r), chunk * 16),
-              from_ + int64_t{source} * kTileRowBytes +
-                  swizzled_chunk(static_cast<uint32_t>(source), chunk));
-    }
-    from_ += next_columns_;
-  }
-
- private:
-  const std::byte* from_;  // the first row
-  int64_t next_columns_;   // bytes
-};
-
 // A warpgroup that multiplies its 64 features of every tile.
 template <class G>
 class TileMultiplier {
@@ -201,7 +173,7 @@ class TileMultiplier {
 template <class G>
 __device__ void fetch_tiles(const G& g, unsigned char* shared) {
   if (G::kGathers && gathers(g.a)) {
-    if constexpr (G::kGathers) StageGatherer<G, TileRowGatherer<G>>(g, shared).run();
+    if constexpr (G::kGathers) StageGatherer<G>(g, shared).run();
   } else if (threadIdx.x < G::kMultipliers + kWarp) {
     StageFetcher<G, TileRowSource<G>>(g, shared).run();
     __syncwarp();
