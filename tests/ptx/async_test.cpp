@@ -146,12 +146,16 @@ TEST(PtxAsync, ABarrierWaitsForSmallCopies) {
   expect_error(replaced(text, "[%r1], 64;", "[%r1], 65;"), "nothing can get on", {.threads = 64});
 }
 
-TEST(PtxAsync, BlocksOfAClusterArriveAtEachOthersBarriers) {
-  // Block 0 waits until all threads of block 1 have stored into its shared memory.
-  std::string body = R"(
+// %r5 is the rank. One thread of each block goes on; the others go to `begun`.
+const std::string kClusterBegin = R"(
   mov.u32 %r1, bar; mov.u32 %r2, bytes; mov.u32 %r5, %cluster_ctarank;
   setp.ne.u32 %p1, %r0, 0; setp.ne.u32 %p4, %r5, 0;
   @%p1 bra begun;
+)";
+
+TEST(PtxAsync, BlocksOfAClusterArriveAtEachOthersBarriers) {
+  // Block 0 waits until all threads of block 1 have stored into its shared memory.
+  std::string body = kClusterBegin + R"(
   mbarrier.init.shared::cta.b64 [%r1], 64; fence.mbarrier_init.release.cluster;
   begun: barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
   shl.b32 %r3, %r0, 2; add.s32 %r3, %r3, %r2;
@@ -173,10 +177,7 @@ TEST(PtxAsync, BlocksOfAClusterArriveAtEachOthersBarriers) {
 
 TEST(PtxAsync, StoresToAnotherBlockComeWhenItsBarrierSays) {
   // Block 0 waits for the bytes that the threads of block 1 store into its shared memory.
-  std::string body = R"(
-  mov.u32 %r1, bar; mov.u32 %r2, bytes; mov.u32 %r5, %cluster_ctarank;
-  setp.ne.u32 %p1, %r0, 0; setp.ne.u32 %p4, %r5, 0;
-  @%p1 bra begun;
+  std::string body = kClusterBegin + R"(
   mbarrier.init.shared::cta.b64 [%r1], 1; fence.mbarrier_init.release.cluster;
   mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 512;
   begun: barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;
