@@ -39,6 +39,8 @@ void report(const char* what, float ms, double bytes, double operations, const L
               floor / static_cast<double>(ms));
 }
 
+using FormatKernel = GemmKernel KernelTable::*;
+
 // How weights are stored. group: 0 for a scale of the whole row.
 struct WeightForm {
   const char* name;

@@ -12,12 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/kernel_table.h"
-
 namespace banyan::gpu {
-
-// The kernels of a weight format in a table.
-using FormatKernel = GemmKernel KernelTable::*;
 
 inline void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;

@@ -20,6 +20,8 @@
 namespace banyan::gpu {
 namespace {
 
+using FormatKernel = GemmKernel KernelTable::*;
+
 class Compare {
  public:
   Compare()
