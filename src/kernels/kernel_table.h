@@ -383,6 +383,10 @@ struct SlotSpans {
   int64_t capture_count = 0;
   const DraftRows* drafts = nullptr;  // [count], or null: no drafts and no replays
   DraftLog log = {};                  // with drafts
+
+  // What whoever launches a kernel may know of spans in a device's memory, of all together.
+  int64_t prompt_chunks = 0;  // chunks of prompts, or parts of one
+  int64_t later_rows = 0;     // rows that are not a prompt's, or drafts
 };
 
 // Floats of the log's row for one head of a recurrence: its decays, key and value. Constant decays

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/signed.h"
+#include "kernels/slot_rows.h"
 
 namespace banyan {
 namespace {
@@ -91,6 +92,8 @@ Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, const SlotState& state,
   args.chunk = spec.alignment_tokens;
   int64_t width = update_width(decays, shape.key_dim, shape.value_dim);
   args.spans = slot_spans(s, state, shape.heads * width);
+  const Batch& b = s.batch;
+  count_rows(args.spans, b.spans, b.prompt_tokens, b.drafts, args.chunk);
   return args;
 }
 

@@ -104,9 +104,9 @@ const KernelTable& queued_table() {
   return kTable;
 }
 
-// The hidden state of the first token of a model with random weights.
+// The hidden state of the first token of a model with random weights, whose prompt is so long.
 std::vector<float> hidden_of_a_token(const KernelTable& kernels, const Json& config,
-                                     const std::string& quantization) {
+                                     const std::string& quantization, int32_t prompt_tokens) {
   constexpr int kPages = 2, kPageTokens = 16;
   TemporaryFolder folder;
   folder.write("config.json", config.dump());
@@ -122,6 +122,7 @@ std::vector<float> hidden_of_a_token(const KernelTable& kernels, const Json& con
   const std::vector<TokenId> tokens = {7};
   const std::vector<int32_t> pages = {1, 0};
   Batch batch = one_span(pools.classes(), tokens, 0, 1, pages);
+  batch.prompt_tokens = {prompt_tokens};
   Arena arena(measure_step_bytes(model, kernels, 64, {}), queue);  // of which one row takes little
   StepImage image(queue);
   Step step{.kernels = kernels,
@@ -138,10 +139,12 @@ std::vector<float> hidden_of_a_token(const KernelTable& kernels, const Json& con
 // What is launched from `first` in a layer to the same in the next one: the last two layers that
 // have it, which are to be of one kind and to follow each other.
 std::string launches_of_layer(const Json& config, const std::string& first,
-                              const std::string& quantization = "none") {
+                              const std::string& quantization = "none", int32_t prompt_tokens = 0) {
   QueuedDevice::queue().launched.clear();
-  std::vector<float> joined = hidden_of_a_token(queued_table(), config, quantization);
-  EXPECT_TRUE(same_bits(joined, hidden_of_a_token(cuda::emulated::table(), config, quantization)));
+  auto hidden = [&](const KernelTable& kernels) {
+    return hidden_of_a_token(kernels, config, quantization, prompt_tokens);
+  };
+  EXPECT_TRUE(same_bits(hidden(queued_table()), hidden(cuda::emulated::table())));
   const Names& all = QueuedDevice::queue().launched;
   auto last = std::find(all.rbegin(), all.rend(), first);
   auto before = last == all.rend() ? last : std::find(last + 1, all.rend(), first);
@@ -211,6 +214,14 @@ Json ling3(int layers_of_group) {
 TEST(LayerLaunches, OfLinearAttentionInLing3) {
   EXPECT_EQ(launches_of_layer(ling3(3), "ShortConv"),
             "ShortConv HorizontallyFused DeltaAttention NormGateMul product AddRmsNorm " +
+                kExpertsAndShared + "CombineAddRmsNorm product");
+}
+
+// Tensor cores prepare a prompt, and take the state through it.
+TEST(LayerLaunches, OfLinearAttentionInAPromptOfLing3) {
+  EXPECT_EQ(launches_of_layer(ling3(3), "ShortConv", "none", 1),
+            "ShortConv HorizontallyFused PrepareStateTiles ScanStateTiles NormGateMul product "
+            "AddRmsNorm " +
                 kExpertsAndShared + "CombineAddRmsNorm product");
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "differential/kernels.h"
+#include "kernels/slot_rows.h"
 
 namespace banyan::recurrent_test {
 namespace {
@@ -113,6 +114,7 @@ class Slots {
                             .capture_count = std::ssize(captures),
                             .drafts = drafts.data(),
                             .log = {log_.data(), slots.data(), kLogRows}};
+    count_rows(slot_spans, args, prompts, drafts, shape_.chunk);
     auto common = [&](auto kernel_args) {
       kernel_args.launch = {.threads = threads};
       kernel_args.q = rows.data();
@@ -275,6 +277,12 @@ void expect_near_exact_state_space(const Shape& shape, const Inputs& inputs,
   }
 }
 
+void expect_near(const Shape& shape, const Inputs& inputs, const std::vector<float>& out) {
+  if (shape.rule == Rule::kLinear) return expect_near_exact(shape, inputs, out);
+  if (shape.rule == Rule::kStateSpace) return expect_near_exact_state_space(shape, inputs, out);
+  expect_near_exact_delta(shape, inputs, out);
+}
+
 // Heads in groups, with numbers of each head.
 TEST(RecurrenceOfHeads, BothFormsOfEveryTableAreWithinTheirErrorBound) {
   Random random(8);
@@ -347,12 +355,20 @@ TEST(LinearAttention, BothFormsOfEveryTableAreWithinTheirErrorBound) {
 
 class Recurrence : public testing::TestWithParam<Rule> {};
 
+// Whose prompts tensor cores take in tiles.
+Shape in_tiles(Rule rule) {
+  return {rule, 3, 128, rule == Rule::kDelta ? 128 : 64, 64, rule == Rule::kHeadDelta ? 3 : 1};
+}
+
 // Several sequences in random spans, cut at chunks while they are in their prompts.
 TEST_P(Recurrence, SpansNeighboursAndThreadsDoNotChangeABit) {
   Random random(2);
+  int64_t group = GetParam() == Rule::kHeadDelta ? 3 : 1;
+  std::vector<Shape> shapes = {
+      {GetParam(), 3, 20, 70, 4, group}, {GetParam(), 3, 20, 70, 32, group}, in_tiles(GetParam())};
   for (const KernelTable* table : tables()) {
-    for (int64_t chunk : {4, 32}) {
-      Shape shape = {GetParam(), 3, 20, 70, chunk, GetParam() == Rule::kHeadDelta ? 3 : 1};
+    for (const Shape& shape : shapes) {
+      int64_t chunk = shape.chunk;
       ThreadPool threads(chunk == 4 ? 2 : 3);
       Inputs a(shape, 120, 77, random), b(shape, 90, 64, random), c(shape, 40, 3, random);
       std::vector<const Inputs*> inputs = {&a, &b, &c};
@@ -385,6 +401,30 @@ TEST_P(Recurrence, SpansNeighboursAndThreadsDoNotChangeABit) {
             << table->name << " chunk " << chunk << " sequence " << s;
       }
     }
+  }
+}
+
+// Prompts of one tile and of several, whole and in parts, and what follows them.
+TEST_P(Recurrence, TilesOfPrompts) {
+  Random random(11);
+  Shape shape = in_tiles(GetParam());
+  for (const KernelTable* table : tables()) {
+    Inputs a(shape, 135, 130, random), b(shape, 50, 49, random);
+    Slots slots(shape, 4);
+    std::vector<float> begin = slots.step(*table, {{&a, 0, 0, 64}, {&b, 1, 0, 50}},
+                                          {{.span = 1, .position = 48, .slot = 2}});
+    std::vector<float> whole = run_whole(*table, shape, a), after = run_whole(*table, shape, b);
+    expect_near(shape, a, whole);
+    expect_near(shape, b, after);
+    std::vector<float> rest = slots.step(*table, {{&a, 0, 64, 71}, {&b, 2, 49, 1}});
+    auto rows = [&](const std::vector<float>& of, int64_t first, int64_t count) {
+      auto from = of.begin() + first * shape.value_width();
+      return std::vector<float>(from, from + count * shape.value_width());
+    };
+    EXPECT_TRUE(same_bits(rows(begin, 0, 64), rows(whole, 0, 64))) << table->name;
+    EXPECT_TRUE(same_bits(rows(rest, 0, 71), rows(whole, 64, 71))) << table->name;
+    EXPECT_TRUE(same_bits(rows(begin, 64, 50), after)) << table->name;
+    EXPECT_TRUE(same_bits(rows(rest, 71, 1), rows(after, 49, 1))) << table->name;
   }
 }
 

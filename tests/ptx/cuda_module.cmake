@@ -5,7 +5,7 @@ set(ptx_file "")
 set(BANYAN_HAS_PTX OFF)
 # Of differential_tests: together they launch every kernel (differential/coverage_test.cpp).
 set(BANYAN_PTX_TESTS
-  *Recurrence.ReplaysIn* Add.* Attention.AScale* Attention.InfiniteScores Attention.NonFinite*
+  *Recurrence.ReplaysIn* *Recurrence.Tiles* Add.* Attention.AScale* Attention.InfiniteScores Attention.NonFinite*
   Attention.SharpScores* BlockMaxima.* CombineExperts.* CopyRows.* CopyUnits.* Cuda.* DeltaGates.*
   Draw.OfOneCase* FollowDrafts.* GateMul.* Gemm.GatherReads* Gemm.GroupsNeed* Gemm.IntegerFormats*
   Hadamard.* IndexScores.AgreeWithF64 IndexScores.OfA* JoinedLaunches.* LatentAttention.OfAFewRows*

@@ -16,16 +16,25 @@
 //   reduce_warps(body, combine)  the same of each warp, for its threads: not a phase, so that body
 //                         may write nothing
 //   reduce_lanes(lanes, body, combine)  the same of each `lanes` threads in a row, a power of two
-//   up
-//                         to a warp, for each of them, if their order changes nothing
+//                         up to a warp, for each of them, if their order changes nothing
 //   sum_quads(body)       (v0 + v1) + (v2 + v3) of the values of four threads in a row, for each of
 //                         them: not a phase; body may write what its thread alone reads
 //   alone(body)           body(thread) on all threads, of which none reads what another one
 //                         writes: not a phase
+//   multiply(body, values...)  products on tensor cores, see below
+//   fetch(to, from, bytes)  begins to copy to shared memory, 16 bytes at a time
+//   wait_for_fetched()    a barrier at which what was fetched has arrived
 //   exclusive_sums(values)  replaces values[thread], integers, by the sum of those before it
 //   shared<T>()           memory of the block, Shape::shared_bytes of it
 //   scratch()             global memory of the block, Shape::scratch_bytes of it, aligned to 256
 //   PerThread<T>          a value of each thread that lives across phases: value[thread]
+//
+// multiply is a phase: what its products read in shared memory was written before. `values` are all
+// Sums and SplitFragments (split_fragments.h) that they add to or read. body(products) calls
+// products.add<n, transposed>(sums, a, b, step, keeps) for each of them in order: sums [64, n] =
+// a b^T + (keeps ? sums : 0), where a(thread) are fragments of an operand [64, 16] of bf16, and b
+// the columns from 16 step on of OperandTiles [n, ...]; if transposed, their rows from 16 step on:
+// [16, n].
 #pragma once
 
 #include <cstddef>

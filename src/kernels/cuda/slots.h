@@ -6,10 +6,10 @@
 // i, c), key_factor(head, i), query_factor(), kCorrects for the delta rule, output(head, i, d,
 // sum), and decays(): how many decays of a row the log has.
 //
-// Where registers hold a state, which they do of nearly every model, all rows go one by one: a
-// prompt's too. A block has 32 of the columns, or one after the other where drafts are logged, and
-// four threads have a column. Elsewhere it goes chunk by chunk (kernels/slots.h is the same for
-// CPUs).
+// Where registers hold a state, which they do of nearly every model, rows go one by one, but for
+// those of a prompt that tensor cores take in tiles (state_tiles.h). A block has 32 of the columns,
+// or one after the other where drafts are logged, and four threads have a column. Elsewhere it goes
+// chunk by chunk (kernels/slots.h is the same for CPUs).
 #pragma once
 
 #include "kernels/cuda/block.h"
@@ -151,6 +151,24 @@ BANYAN_HOST_DEVICE int64_t pieces_of(const Args& a) {
   return in_registers(a) ? a.value_dim / kOwnColumns : 1;
 }
 
+// Whether the rows of a prompt go through tiles. What they leave in a state depends on it, so only
+// what is the same for all steps counts.
+inline constexpr int kStateTile = 64;     // rows
+inline constexpr int kValueColumns = 64;  // of a block that has a state on tensor cores
+template <class Args>
+BANYAN_HOST_DEVICE bool in_tiles(const Args& a) {
+  return in_registers(a) && a.value_dim % kValueColumns == 0 && a.chunk % kStateTile == 0;
+}
+
+// The first rows of a span: those of the prompt that are not drafts.
+BANYAN_HOST_DEVICE constexpr int64_t prompt_rows(const SlotSpans& spans, int64_t s) {
+  const SpanArgs& span = spans.spans[s];
+  int64_t drafts = spans.drafts != nullptr ? spans.drafts[s].count : 0;
+  int64_t rows =
+      least(int64_t{spans.prompt_tokens[s]} - span.first_position, span.row_count - drafts);
+  return rows < 0 ? 0 : rows;
+}
+
 // The updates of the draft rows of one head of a span.
 template <class Kernel, class Head>
 struct HeadLog {
@@ -262,8 +280,8 @@ template <class Kernel, class Head>
 class ColumnRun {
  public:
   BANYAN_DEVICE ColumnRun(const Kernel& kernel, const HeadLog<Kernel, Head>& log, int64_t s,
-                          const Head& head)
-      : kernel_(kernel), log_(log), head_(head), s_(s), span_(kernel.a.spans.spans[s]) {}
+                          const SpanArgs& span, const Head& head)
+      : kernel_(kernel), log_(log), head_(head), s_(s), span_(span) {}
 
   BANYAN_DEVICE int64_t known() const { return span_.row_count - log_.rows().count; }
   // Whether updates are held that only drafts see: then no row is known.
@@ -314,13 +332,13 @@ class ColumnRun {
 template <class Block, class Kernel, class Head>
 class RegisterRun {
  public:
-  BANYAN_DEVICE RegisterRun(Block& block, const Kernel& kernel, int64_t s, const Head& head,
-                            const HeadLog<Kernel, Head>& log, int64_t piece)
+  BANYAN_DEVICE RegisterRun(Block& block, const Kernel& kernel, int64_t s, const SpanArgs& span,
+                            const Head& head, const HeadLog<Kernel, Head>& log, int64_t piece)
       : block_(block),
         kernel_(kernel),
         head_(head),
-        run_(kernel, log, s, head),
-        span_(kernel.a.spans.spans[s]),
+        run_(kernel, log, s, span, head),
+        span_(span),
         first_column_(piece * kOwnColumns),
         staged_(block.template shared<StagedRow>()) {
     static_assert(Block::kThreads == kRegisterDim && kOwnColumns <= kRegisterDim);
@@ -425,7 +443,7 @@ class RegisterRun {
 template <class Kernel, class Head>
 BANYAN_DEVICE void run_column(const Kernel& kernel, const HeadLog<Kernel, Head>& log, int64_t s,
                               const Head& head, int64_t first, int64_t d, float* scratch) {
-  ColumnRun<Kernel, Head> run(kernel, log, s, head);
+  ColumnRun<Kernel, Head> run(kernel, log, s, kernel.a.spans.spans[s], head);
   MemoryColumn column(head, d);
   if (run.holds()) column.leave_state(scratch);
   run.replay_log(column, d);
@@ -442,11 +460,9 @@ BANYAN_DEVICE void run_forms(Block& block, const Kernel& kernel, int64_t s, cons
                              const HeadLog<Kernel, Head>& log) {
   const SlotSpans& spans = kernel.a.spans;
   const SpanArgs& span = spans.spans[s];
-  int64_t prompt_rows = least(int64_t{spans.prompt_tokens[s]} - span.first_position,
-                              span.row_count - log.rows().count);
-  int64_t i = 0;
-  while (i < prompt_rows) {
-    int64_t n = least(prompt_rows - i, kernel.a.chunk);
+  int64_t prompt = prompt_rows(spans, s), i = 0;
+  while (i < prompt) {
+    int64_t n = least(prompt - i, kernel.a.chunk);
     kernel.prefill_form(block, head, i, n);
     i += n;
     capture_state(block, spans, s, span.first_position + i - 1, head);
@@ -459,15 +475,22 @@ BANYAN_DEVICE void run_forms(Block& block, const Kernel& kernel, int64_t s, cons
 
 // Piece `piece` of the columns of a head whose state is in registers, else all of them.
 template <class Block, class Kernel, class Head>
-BANYAN_DEVICE void run_head(Block& block, const Kernel& kernel, int64_t s, const Head& head,
+BANYAN_DEVICE void run_head(Block& block, const Kernel& kernel, int64_t s, Head head,
                             int64_t piece) {
-  const SpanArgs& span = kernel.a.spans.spans[s];
+  SpanArgs span = kernel.a.spans.spans[s];
   HeadLog<Kernel, Head> log(kernel, s, head);
+  if (in_tiles(kernel.a)) {  // the rows after the prompt
+    auto prompt = static_cast<int32_t>(prompt_rows(kernel.a.spans, s));
+    head.first_row += prompt;
+    span.first_position += prompt;
+    span.row_count -= prompt;
+    if (span.row_count == 0) return;
+  }
   if (in_registers(kernel.a)) {
     bool logs = log.rows().count > 0;  // then one block knows when all columns have read the log
     if (logs && piece > 0) return;
     for (int64_t end = logs ? pieces_of(kernel.a) : piece + 1; piece < end; ++piece) {
-      RegisterRun<Block, Kernel, Head>(block, kernel, s, head, log, piece).run();
+      RegisterRun<Block, Kernel, Head>(block, kernel, s, span, head, log, piece).run();
     }
   } else {
     if (span.first_position == 0) {

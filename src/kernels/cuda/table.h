@@ -21,10 +21,12 @@
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/place_heads.h"
 #include "kernels/cuda/pooled.h"
+#include "kernels/cuda/prepare_state_tiles.h"
 #include "kernels/cuda/recurrent.h"
 #include "kernels/cuda/rms_norm.h"
 #include "kernels/cuda/rowwise.h"
 #include "kernels/cuda/scaled_rows.h"
+#include "kernels/cuda/scan_state_tiles.h"
 #include "kernels/cuda/sparse.h"
 #include "kernels/cuda/tensor_attention.h"
 #include "kernels/cuda/tensor_gemm.h"
@@ -117,6 +119,26 @@ void place_heads(const PlaceHeadsArgs& args) {
                  page_write<Device>>(args);
 }
 
+// Prompts in tiles, as many at a time as have memory, then all other rows.
+template <class Device, class Kernel, class Args>
+void recur(const Args& args) {
+  if (!in_tiles(args)) return launch<Device, Kernel>(args);
+  int64_t count = args.spans.prompt_chunks * (args.chunk / kStateTile);
+  int64_t bytes = PreparedTile::bytes(Kernel::kCorrects, args.value_dim);
+  auto tiles_max = static_cast<int64_t>(kTileScratchBytes) / (bytes * args.heads);
+  tiles_max = tiles_max > 0 ? tiles_max : 1;
+  for (int64_t first = 0; first < count; first += tiles_max) {
+    StateTiles tiles = {.first = first,
+                        .count = least(tiles_max, count - first),
+                        .heads = args.heads,
+                        .bytes = bytes};
+    tiles.scratch = Device::scratch(args.launch.queue, static_cast<size_t>(tiles.total_bytes()));
+    Device::launch(args.launch.queue, PrepareStateTiles<Kernel>{{args}, tiles});
+    Device::launch(args.launch.queue, ScanStateTiles<Kernel>{{args}, tiles});
+  }
+  if (args.spans.later_rows > 0) launch<Device, Kernel>(args);
+}
+
 template <class D>
 KernelTable kernel_table(const char* name, const DeviceOps& device) {
   return {
@@ -155,10 +177,10 @@ KernelTable kernel_table(const char* name, const DeviceOps& device) {
       .layer_norm = launch<D, LayerNorm>,
       .attention = attention<D>,
       .latent_attention = latent_attention<D>,
-      .linear_attention = launch<D, LinearAttention>,
-      .delta_attention = launch<D, DeltaAttention>,
+      .linear_attention = recur<D, LinearAttention>,
+      .delta_attention = recur<D, DeltaAttention>,
       .delta_gates = launch<D, DeltaGates>,
-      .state_space = launch<D, StateSpace>,
+      .state_space = recur<D, StateSpace>,
       .state_space_gates = launch<D, StateSpaceGates>,
       .short_conv = launch<D, ShortConv>,
       .draw = launch<D, Draw>,

@@ -7,6 +7,9 @@
 #include <cstdint>
 
 #include "kernels/cuda/block.h"
+#include "kernels/cuda/device/async_copy.cuh"
+#include "kernels/cuda/device/wgmma.cuh"
+#include "kernels/cuda/split_fragments.h"
 
 namespace banyan::cuda::device {
 
@@ -46,6 +49,36 @@ __device__ T combine_lanes(T value, const Combine& combine) {
   }
   return value;
 }
+
+// The compiler must not move what makes these values past here.
+template <int n>
+__device__ void pin(Sums<n>& sums) {
+#pragma unroll
+  for (float& value : sums.at) asm volatile("" : "+f"(value)::"memory");
+}
+template <int steps>
+__device__ void pin(SplitFragments<steps>& a) {
+#pragma unroll
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      asm volatile("" : "+r"(a.high.at[step][r]), "+r"(a.low.at[step][r])::"memory");
+    }
+  }
+}
+
+struct Products {
+  template <int n, bool transposed, class SumsOf, class FragmentsOf>
+  __device__ void add(SumsOf& sums, const FragmentsOf& a, const OperandTiles& b, int step,
+                      bool keeps) const {
+    auto bytes = static_cast<uint32_t>(b.tile_bytes());
+    uint32_t at = shared_address(b.at);
+    uint64_t of_step = transposed
+                           ? transposed_descriptor(at, bytes) + step * kTransposedStep
+                           : tile_descriptor(at + step / 4 * bytes) + step % 4 * kDescriptorStep;
+    Wgmma<n, BFloat16>::template registers<transposed>(sums[0].at, a(0), of_step, keeps ? 1 : 0);
+  }
+};
 
 template <int Threads>
 class Block {
@@ -134,6 +167,32 @@ class Block {
   template <class Body>
   __device__ void alone(const Body& body) {
     body(static_cast<int>(threadIdx.x));
+  }
+
+  template <class Body, class... Values>
+  __device__ void multiply(const Body& body, Values&... values) {
+    static_assert(Threads == kWarpgroup);
+    fence_shared();
+    __syncthreads();
+    (pin(values[0]), ...);
+    wgmma_fence();
+    const Products products;
+    body(products);
+    wgmma_commit();
+    wgmma_wait();
+    (pin(values[0]), ...);
+    __syncthreads();
+  }
+
+  __device__ void fetch(std::byte* to, const std::byte* from, int64_t bytes) const {
+    uint32_t at = shared_address(to);
+    for (int64_t i = threadIdx.x * 16; i < bytes; i += Threads * 16) {
+      copy_16(at + static_cast<uint32_t>(i), from + i);
+    }
+  }
+  __device__ void wait_for_fetched() const {
+    wait_for_copies();
+    __syncthreads();
   }
 
   template <class T>

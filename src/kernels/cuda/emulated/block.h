@@ -6,9 +6,12 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "kernels/cuda/block.h"
+#include "kernels/cuda/emulated/tensor_gemm.h"
+#include "kernels/cuda/split_fragments.h"
 
 namespace banyan::cuda::emulated {
 
@@ -36,6 +39,43 @@ class Poisoned {
 
  private:
   std::vector<std::byte> bytes_;
+};
+
+// Products of a warpgroup in registers and shared memory.
+struct Products {
+  template <int n, bool transposed, class SumsOf, class FragmentsOf>
+  void add(SumsOf& sums, const FragmentsOf& a, const OperandTiles& b, int step, bool keeps) const {
+    BFloat16 rows[kWarpgroup / 2][kWgmmaDepth];
+    for (int thread = 0; thread < kWarpgroup; ++thread) {
+      for (int i = 0; i < kWgmmaDepth / 2; ++i) {
+        uint32_t pair = a(thread)[i / 2] >> (i % 2 * 16);
+        rows[Sums<16>::row(thread, i)][Sums<16>::column(thread, i)].bits =
+            static_cast<uint16_t>(pair);
+      }
+    }
+    WgmmaOperand of_rows[kWarpgroup / 2], of_columns[n];
+    for (int i = 0; i < kWarpgroup / 2; ++i) of_rows[i].assign(rows[i], kWgmmaDepth);
+    for (int j = 0; j < n; ++j) {
+      BFloat16 column[kWgmmaDepth];
+      for (int k = 0; k < kWgmmaDepth; ++k) {
+        int64_t depth = step * kWgmmaDepth + k;
+        std::memcpy(&column[k], transposed ? at(b, depth, j) : at(b, j, depth), sizeof column[k]);
+      }
+      of_columns[j].assign(column, kWgmmaDepth);
+    }
+    for (int thread = 0; thread < kWarpgroup; ++thread) {
+      for (int i = 0; i < n / 2; ++i) {
+        float& sum = sums[thread].at[i];
+        sum = wgmma_step(keeps ? sum : 0, of_rows[Sums<n>::row(thread, i)],
+                         of_columns[Sums<n>::column(thread, i)], 0);
+      }
+    }
+  }
+
+ private:
+  static const std::byte* at(const OperandTiles& b, int64_t row, int64_t column) {
+    return b.pair(row, column / 2 * 2) + column % 2 * 2;
+  }
 };
 
 template <int Threads>
@@ -132,6 +172,18 @@ class Block {
   void alone(const Body& body) {
     each(body);
   }
+
+  template <class Body, class... Values>
+  void multiply(const Body& body, Values&... /*values*/) const {
+    static_assert(Threads == kWarpgroup);
+    const Products products;
+    body(products);
+  }
+
+  void fetch(std::byte* to, const std::byte* from, int64_t bytes) const {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+  void wait_for_fetched() const {}
 
   template <class T>
   void exclusive_sums(T* values) {
