@@ -10,7 +10,7 @@ set(CMAKE_CUDA_EXTENSIONS OFF)
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # which CMake 3.25 does not know
 
 # In place of the options of the C++ compiler, which nvcc does not take. Products and sums are fused
-# only where a kernel says so, and constexpr functions are for a card, too.
+# only where a kernel says so, and constexpr functions are for a GPU, too.
 set(BANYAN_CUDA_OPTIONS -lineinfo --fmad=false --expt-relaxed-constexpr
     -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers -Werror=all-warnings)
 

@@ -324,7 +324,7 @@ void Runner::launch_following(const Batch& before, const Batch& batch, const Dra
   CHECK(std::ssize(before.logit_rows) == before.rows(), "rows that do not draw");
   Image& now = image(launched_);
   Flight& flight = at(flights_, launched_ % flights_max());
-  // Every upload first: a card launches the kernels after them, of drafts, verification and step,
+  // Every upload first: a GPU launches the kernels after them, of drafts, verification and step,
   // as one graph.
   const DrawArgs& drafts = aside_->draws.load(passes.draws, flight.drafted.results);
   aside_->inputs.load(passes.row);

@@ -137,7 +137,7 @@ constexpr TypicalRange find_typical_range(int64_t size, bool all, double wanted,
 constexpr double race_time(uint32_t word) {
   constexpr double kLn2 = 0x1.62e42fefa39efp-1;
   uint64_t odd = 2 * uint64_t{word} + 1;
-  // f64 holds it exactly. Not by std::bit_width: what nvcc makes of it for a card is 0.
+  // f64 holds it exactly. Not by std::bit_width: what nvcc makes of it for a GPU is 0.
   auto bits = std::bit_cast<uint64_t>(static_cast<double>(odd));
   int exponent = static_cast<int>(bits >> 52) - 1023;
   double x = std::bit_cast<double>((bits & 0xfffffffffffffu) | uint64_t{1023} << 52);

@@ -15,7 +15,7 @@ namespace banyan {
 static constexpr int64_t pool_offset(const int32_t* page_table, const SpanArgs& span,
                                      int64_t position, int64_t head, int64_t heads,
                                      int64_t page_size, int64_t width) {
-  // Of 32 bits, since a card divides more in a call.
+  // Of 32 bits, since a GPU divides more in a call.
   auto at = static_cast<uint32_t>(position), size = static_cast<uint32_t>(page_size);
   int64_t page = page_table[span.page_begin + at / size];
   return ((page * heads + head) * page_size + at % size) * width;

@@ -57,9 +57,9 @@ Result<const KernelTable*> select_kernels(std::string_view name) {
     if (table->name == name) return table;
   }
   if (name == cuda::kTableName) {
-    cuda::CardTable card = cuda::card_table();
-    if (card.table != nullptr) return card.table;
-    return unsupported("--device cuda: {}", card.reason);
+    cuda::GpuTable gpu = cuda::gpu_table();
+    if (gpu.table != nullptr) return gpu.table;
+    return unsupported("--device cuda: {}", gpu.reason);
   }
   std::string usable = fmt::format("auto, {}", fmt::join(available_kernels(), ", "));
   if (std::ranges::find(kOtherMachines, name) != kOtherMachines.end()) {

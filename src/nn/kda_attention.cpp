@@ -72,7 +72,7 @@ Tensor KdaAttention::operator()(Step& s, Tensor x) const {
     gate = (*gate_)(s, gate);
   }
 
-  // The norms and the gates follow each other, so that a card may compute them at once.
+  // The norms and the gates follow each other, so that a GPU may compute them at once.
   Tensor qkv = conv_(s, in.columns(0, 3 * width));
   Tensor qk = unit_(s, qkv.columns(0, 2 * width));
   DeltaGates delta = delta_gates(s, decay, beta, log_rate_, decay_bias_, lower_bound_);

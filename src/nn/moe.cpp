@@ -114,7 +114,7 @@ Tensor Moe::operator()(Step& s, Tensor x, Tensor router_x) const {
   if (!expert_scale_.empty()) routing = scale_by_expert(s, routing, expert_scale_);
   Tensor in = one_.empty() ? x : weigh_inputs(s, x, routing, one_);
   Tensor gates = linear_of_rows(s, in, gate_up_, routing, gate_up_bias_);
-  // Next to the experts' product of x and its activation, so that a card rounds x once for both and
+  // Next to the experts' product of x and its activation, so that a GPU rounds x once for both and
   // computes both activations in one launch.
   Tensor shared = shared_ ? shared_->up(s, x) : Tensor();
   if (ungated_shared_) shared = ungated_shared_->up(s, x);

@@ -293,7 +293,7 @@ Tensor latent_queries(Step& s, Tensor q, const PackedMatrix& keys, const Rotatio
   Tensor y = s.allocate({q.dim(0), shape.heads * shape.width()});
   for_runs(spans.host, [&](int64_t first, int64_t count) {
     Tensor from = q.rows(first, count), to = y.rows(first, count);
-    // First, so that a card may do it while it rounds what is multiplied.
+    // First, so that a GPU may do it while it rounds what is multiplied.
     rotate_into(s, from.columns(shape.nope_dim, q.dim(1) - shape.nope_dim), shape.query_dim(),
                 to.columns(shape.rank, y.dim(1) - shape.rank), shape.width(), shape.heads,
                 shape.rope_dim, rows_of(rotation, first, count), shape.layout);

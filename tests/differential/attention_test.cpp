@@ -313,7 +313,7 @@ TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryGroupAndWindow) {
       for (int64_t window : {0, 1, 7, 64, 65, 100}) {
         for (DType dtype : {DType::kF32, DType::kBF16, DType::kI8, DType::kF8E4M3}) {
           if (dtype != DType::kF32 && window >= 64 && window != 65) continue;  // slow
-          bool tensor_cores = group % 2 == 1;                                  // of cards
+          bool tensor_cores = group % 2 == 1;                                  // of GPUs
           Shape shape = {.kv_heads = 1,
                          .group = group,
                          .head_dim = dtype == DType::kF32 ? 16

@@ -150,7 +150,7 @@ TEST(Cuda, ARowHasTheSameBitsInEveryTile) {
   for (const WeightFormat& format : weight_formats()) {
     if (!(cuda_table().*format.kernel).exists() || format.name == "f32") continue;
     // The second of two blocks that share rows has some features, or none. 512 columns are two
-    // segments. So many rows of bf16 or f16 that the largest tiles fill the interpreted card's
+    // segments. So many rows of bf16 or f16 that the largest tiles fill the interpreted GPU's
     // three blocks.
     bool tiled = format.name == "bf16" || format.name == "f16";
     struct Case {
@@ -276,7 +276,7 @@ struct Attended {
   std::vector<int32_t> pages;
 };
 
-// Of the widths that tensor cores have; 592 keys are two parts. Blocks of the interpreted card
+// Of the widths that tensor cores have; 592 keys are two parts. Blocks of the interpreted GPU
 // share the parts of one row, but neither those of 128 rows in one span nor of 8 in spans of their
 // own.
 TEST(Cuda, ARowOfAttentionHasTheSameBitsInEverySpan) {

@@ -116,9 +116,9 @@ class Latents {
 // What a table may round of a product whose keys are stored as `dtype`.
 double tolerance(const KernelTable& table, DType dtype) {
   std::string_view name = table.name;
-  bool card = name == cuda_table().name;
-  bool pairs = card || name == "avx512_bf16" || name.ends_with("amx");
-  bool rounds = (pairs && dtype == DType::kBF16) || (card && dtype != DType::kF32);
+  bool gpu = name == cuda_table().name;
+  bool pairs = gpu || name == "avx512_bf16" || name.ends_with("amx");
+  bool rounds = (pairs && dtype == DType::kBF16) || (gpu && dtype != DType::kF32);
   return rounds ? 2e-2 : 2e-5;
 }
 

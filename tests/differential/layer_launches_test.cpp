@@ -36,7 +36,7 @@ std::string short_name(const char* mangled) {
   return name.substr(name.rfind(':') + 1);
 }
 
-// The emulation behind a queue that collects launches, as on a card.
+// The emulation behind a queue that collects launches, as on a GPU.
 struct QueuedDevice {
   struct Queue {
     cuda::LaunchCollector<QueuedDevice> collected;

@@ -290,7 +290,7 @@ TEST(RecurrenceOfHeads, BothFormsOfEveryTableAreWithinTheirErrorBound) {
     for (int64_t chunk : {5, 64}) {
       for (int64_t key_dim : {1, 13, 128}) {
         for (int64_t prompt : {0, 40, 100}) {
-          bool wide = key_dim == 128;  // which registers of a card hold if they have whole columns
+          bool wide = key_dim == 128;  // which registers of a GPU hold if they have whole columns
           Shape delta = {Rule::kHeadDelta, 6, key_dim, wide ? 32 : 9, chunk, 2};
           Shape space = {Rule::kStateSpace, 6, key_dim, wide ? 64 : 70, chunk, 3};
           SCOPED_TRACE(
@@ -612,7 +612,7 @@ TEST_P(Recurrence, ReplaysAreTheBitsOfPlainSteps) {
 TEST_P(Recurrence, ReplaysInHeadsOfAnySize) {
   Random random(10);
   for (const KernelTable* table : tables()) {
-    for (int64_t key_dim : {300, 128}) {  // registers of a card hold states of 128 channels
+    for (int64_t key_dim : {300, 128}) {  // registers of a GPU hold states of 128 channels
       int64_t value_dim = key_dim == 128 ? 64 : 300;
       Shape shape = {GetParam(), 1, key_dim, value_dim, 8};
       Verified sequence(*table, shape, random);

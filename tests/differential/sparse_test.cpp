@@ -226,9 +226,9 @@ void expect_near_masked(const KernelTable& table, const Shape& shape, const Inpu
   auto v = as_stored(inputs.v, shape.dtype, {.width = shape.head_dim});
   int64_t d = shape.head_dim;
   std::string_view name = table.name;
-  bool card = name == cuda_table().name && d == 64;
-  bool pairs = card || name == "avx512_bf16" || name.ends_with("amx");
-  bool narrow = (pairs && shape.dtype == DType::kBF16) || (card && shape.dtype != DType::kF32);
+  bool gpu = name == cuda_table().name && d == 64;
+  bool pairs = gpu || name == "avx512_bf16" || name.ends_with("amx");
+  bool narrow = (pairs && shape.dtype == DType::kBF16) || (gpu && shape.dtype != DType::kF32);
   double bound = narrow ? 0.03 : 1e-4;
   for (int64_t t = 0; t < inputs.length; ++t) {
     for (int64_t h = 0; h < shape.kv_heads * shape.group; ++h) {

@@ -1,4 +1,4 @@
-// Arithmetic of integers and of IEEE floats. A result of f32 that is NaN has the bits of a card.
+// Arithmetic of integers and of IEEE floats. A result of f32 that is NaN has the bits of a GPU.
 #include <cmath>
 #include <concepts>
 #include <limits>
@@ -50,7 +50,7 @@ struct Multiply {
 struct Divide {
   static auto of(Integer auto a, decltype(a) b) {
     using T = decltype(a);
-    if (b == 0) return static_cast<T>(-1);  // what a card gives; the specification says nothing
+    if (b == 0) return static_cast<T>(-1);  // what a GPU gives; the specification says nothing
     if constexpr (std::is_signed_v<T>) {
       if (b == -1) return static_cast<T>(-wide(a));
     }

@@ -19,7 +19,7 @@ uint32_t float_result(const std::string& code) {
 uint32_t bits(float x) {
   return std::bit_cast<uint32_t>(x);
 }
-constexpr uint32_t kNaN = 0x7fffffff;  // as a card gives it
+constexpr uint32_t kNaN = 0x7fffffff;  // as a GPU gives it
 
 TEST(PtxArithmetic, IntegersWrapAround) {
   EXPECT_EQ(result("mov.u32 %r2, 4294967295; add.s32 %r1, %r2, 2;"), 1u);

@@ -16,7 +16,7 @@ class Grid;
 class Warp;
 struct Cluster;
 
-// Shared memory does not begin at 0, as on a card. An address of a peer's memory has its rank
+// Shared memory does not begin at 0, as on a GPU. An address of a peer's memory has its rank
 // above kRankShift, one higher.
 inline constexpr uint64_t kSharedBegin = 1024;
 inline constexpr int kRankShift = 24;

@@ -119,7 +119,7 @@ void compare(const std::string& name, const Journal& journal, const Scratch& scr
     uint64_t here = 0, there = 0;
     std::memcpy(&here, ours, std::min(write.bytes, sizeof(here)));
     std::memcpy(&there, write.at, std::min(write.bytes, sizeof(there)));
-    fail("{}: {} bytes at {} are {:#x} on a card and {:#x} emulated", name, write.bytes,
+    fail("{}: {} bytes at {} are {:#x} on a GPU and {:#x} emulated", name, write.bytes,
          fmt::ptr(write.at), here, there);
   }
 }
@@ -149,7 +149,7 @@ struct Device {
         [&] { cuda::emulated::Device::launch(queue, kernel); });
   }
 
-  struct GemmCard {
+  struct GemmGpu {
     int64_t multiprocessors;
 
     template <class G>
@@ -161,7 +161,7 @@ struct Device {
   template <class T>
   static void multiply_tiles(const GemmArgs& args) {
     Scratch none(0);
-    cuda::launch_tensor_gemm<T>(args, GemmCard{kBlocks},
+    cuda::launch_tensor_gemm<T>(args, GemmGpu{kBlocks},
                                 [&]<class G>(const G& kernel, int64_t blocks) {
                                   std::string name = entry_of<G>("run_tensor_gemm");
                                   run(

@@ -21,7 +21,7 @@ struct Votes {
 };
 
 // Lanes may stand at different instructions. Those that stand at the lowest one run, so that lanes
-// come together again by themselves; now and then others do, since a card promises progress to all.
+// come together again by themselves; now and then others do, since a GPU promises progress to all.
 class Warp {
  public:
   enum class State : uint8_t { kReady, kBlocked, kExited };

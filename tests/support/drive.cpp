@@ -140,7 +140,7 @@ std::vector<std::string> all_kernels() {
   names.emplace_back("fenced");
   // Sanitizers slow the emulation down tenfold; differential/cuda_test runs under them.
   if (!kSanitized) names.emplace_back("cuda_emulated");
-  if (select_kernels("cuda")) names.emplace_back("cuda");  // where there is a card
+  if (select_kernels("cuda")) names.emplace_back("cuda");  // where there is a GPU
   return names;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/gpu/baselines.py: how fast torch is on a card, at what gpu_bench measures: products by
+"""tools/gpu/baselines.py: how fast torch is on a GPU, at what gpu_bench measures: products by
 cuBLAS and attention by scaled_dot_product_attention. Needs torch with CUDA.
 
 Each time is of one call among twenty of one CUDA graph, the median of five. Weights and keys are
@@ -77,7 +77,7 @@ def attention(what, sequences, rows, past):
                         q, k, v, is_causal=causal, enable_gqa=True
                     )
                 )
-        except Exception as error:  # a backend that this torch or card lacks
+        except Exception as error:  # a backend that this torch or GPU lacks
             print(f"{name}: {str(error).splitlines()[0]}")
             continue
         report(name, ms, 4 * sequences * keys * kv_heads * dim, 4 * seen * heads * dim)

@@ -1,4 +1,4 @@
-// How fast the products, the attention and the delta rule of a card are, compared with their
+// How fast the products, the attention and the delta rule of a GPU are, compared with their
 // floors: the bytes that they must read at the bandwidth of gpu_ceilings, and the operations at its
 // rate for bf16. Weights and caches are random normal numbers, and more of them than a cache holds.
 //
@@ -14,7 +14,7 @@
 #include <numeric>
 #include <random>
 
-#include "card.cuh"
+#include "gpu.cuh"
 #include "kernels/cuda/cuda.h"
 #include "kernels/slot_rows.h"
 #include "kernels/state_rows.h"
@@ -47,14 +47,14 @@ struct WeightForm {
   const char* name;
   FormatKernel kernel;
   int64_t group = 0;
-  double operations = 1;  // a card's, of those in bf16
+  double operations = 1;  // a GPU's, of those in bf16
 };
 constexpr WeightForm kBF16 = {"bf16", &KernelTable::gemm_bf16};
 
 class Bench {
  public:
   explicit Bench(const Limits& limits)
-      : limits_(limits), table_(*cuda::card_table().table), queue_(table_.device->open_queue()) {}
+      : limits_(limits), table_(*cuda::gpu_table().table), queue_(table_.device->open_queue()) {}
   ~Bench() { table_.device->close_queue(queue_); }
 
   // y [rows, n] = x [rows, k] w [n, k]; returns y.

@@ -1,4 +1,4 @@
-// What the card can do at most, for the floors in docs/BENCHMARKS.md: bytes read and copied, and
+// What the GPU can do at most, for the floors in docs/BENCHMARKS.md: bytes read and copied, and
 // products of bf16 on random numbers (zeros raise the clocks).
 //
 //   build/cuda/gpu/gpu_ceilings
@@ -6,7 +6,7 @@
 #include <bit>
 #include <random>
 
-#include "card.cuh"
+#include "gpu.cuh"
 #include "kernels/cuda/device/wgmma.cuh"
 
 namespace banyan::gpu {
@@ -116,11 +116,11 @@ void measure_memory(int multiprocessors) {
 }  // namespace banyan::gpu
 
 int main() {
-  cudaDeviceProp card = banyan::gpu::require_hopper();
-  banyan::gpu::measure_memory(card.multiProcessorCount);
-  banyan::gpu::measure_products<256>(card.multiProcessorCount);
-  banyan::gpu::measure_products<128>(card.multiProcessorCount);
-  banyan::gpu::measure_products<64>(card.multiProcessorCount);
-  banyan::gpu::measure_products<16>(card.multiProcessorCount);
-  banyan::gpu::measure_products<8>(card.multiProcessorCount);
+  cudaDeviceProp gpu = banyan::gpu::require_hopper();
+  banyan::gpu::measure_memory(gpu.multiProcessorCount);
+  banyan::gpu::measure_products<256>(gpu.multiProcessorCount);
+  banyan::gpu::measure_products<128>(gpu.multiProcessorCount);
+  banyan::gpu::measure_products<64>(gpu.multiProcessorCount);
+  banyan::gpu::measure_products<16>(gpu.multiProcessorCount);
+  banyan::gpu::measure_products<8>(gpu.multiProcessorCount);
 }

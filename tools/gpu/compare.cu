@@ -13,7 +13,7 @@
 #include <random>
 #include <string>
 
-#include "card.cuh"
+#include "gpu.cuh"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulated/emulated.h"
 #include "kernels/slot_rows.h"
@@ -27,10 +27,10 @@ using FormatKernel = GemmKernel KernelTable::*;
 class Compare {
  public:
   Compare()
-      : card_(*cuda::card_table().table),
+      : gpu_(*cuda::gpu_table().table),
         host_(cuda::emulated::table()),
-        queue_(card_.device->open_queue()) {}
-  ~Compare() { card_.device->close_queue(queue_); }
+        queue_(gpu_.device->open_queue()) {}
+  ~Compare() { gpu_.device->close_queue(queue_); }
 
   bool all_same() const { return all_same_; }
 
@@ -80,8 +80,8 @@ class Compare {
     args.bias = device_bias.data();
     args.y = device_y.data();
     args.workspace = device_workspace.data();
-    (card_.*kernel).run(args);
-    card_.device->synchronise(queue_);
+    (gpu_.*kernel).run(args);
+    gpu_.device->synchronise(queue_);
     report(std::string(format) + " " + std::to_string(n) + " x " + std::to_string(k) +
                ", groups of " + std::to_string(group) + ", " + std::to_string(count) +
                " matrices, " + std::to_string(rows) + " rows",
@@ -141,8 +141,8 @@ class Compare {
     a.out = device_out.data();
     a.spans = device_spans.data();
     a.page_table = device_pages.data();
-    attend(card_, a, latent, rank);
-    card_.device->synchronise(queue_);
+    attend(gpu_, a, latent, rank);
+    gpu_.device->synchronise(queue_);
     report("attention of " + std::to_string(width) + " columns of " +
                std::string(dtype_name(dtype)) + ", " + std::to_string(spans.size()) +
                " spans, window " + std::to_string(window),
@@ -203,8 +203,8 @@ class Compare {
     a.spans.spans = device_spans.data();
     a.spans.slots = device_slots.data();
     a.spans.prompt_tokens = device_prompts.data();
-    card_.delta_attention(a);
-    card_.device->synchronise(queue_);
+    gpu_.delta_attention(a);
+    gpu_.device->synchronise(queue_);
     std::string what = "the delta rule, " + std::to_string(decay_dim) + " decays, " +
                        std::to_string(lengths.size()) + " prompts";
     report(what, out, device_out.download());
@@ -297,7 +297,7 @@ class Compare {
     all_same_ = all_same_ && different == 0;
   }
 
-  const KernelTable &card_, &host_;
+  const KernelTable &gpu_, &host_;
   void* queue_;
   std::mt19937 random_{1};
   std::normal_distribution<float> normal_;
@@ -320,7 +320,7 @@ int run_all() {
     compare.product("mxfp4", &T::gemm_mxfp4, rows, 130, 320, 32, 1);
     compare.product("fp8", &T::gemm_fp8, rows, 130, 512, 128, 1);
   }
-  // Teams that take turns more often than they are many, and tiles that fill a card.
+  // Teams that take turns more often than they are many, and tiles that fill a GPU.
   struct Quantised {
     const char* name;
     FormatKernel format;
@@ -336,7 +336,7 @@ int run_all() {
     }
     compare.product(of.name, of.format, 128, 166 * 64, 64, std::min(of.group, int64_t{64}), 1);
   }
-  // Tiles that only matrices as large as a card have: of 256, 192 and, by clusters, 256 rows.
+  // Tiles that only matrices as large as a GPU have: of 256, 192 and, by clusters, 256 rows.
   compare.product("bf16", &T::gemm_bf16, 300, 132 * 128, 64, 64, 1);
   compare.product("bf16", &T::gemm_bf16, 576, 4096, 512, 512, 1);
   compare.product("bf16", &T::gemm_bf16, 200, 4096, 512, 512, 1);

@@ -12,7 +12,7 @@
 #include <functional>
 #include <string>
 
-#include "card.cuh"
+#include "gpu.cuh"
 #include "kernels/cuda/device/block.cuh"
 #include "kernels/cuda/device/tensor_gemm.cuh"
 
@@ -55,7 +55,7 @@ class Price {
                      .workspace = x.data()};
     Candidate chosen;
     cuda::launch_tensor_gemm<BFloat16>(
-        args, cuda::device::GemmCard{queue_.multiprocessors()},
+        args, cuda::device::GemmGpu{queue_.multiprocessors()},
         [&](const auto& kernel, int64_t) { chosen = candidate(kernel); });
     best_ = chosen;
     tried_.clear();

@@ -1,4 +1,4 @@
-// Does the card's wgmma compute what kernels/cuda/wgmma_arithmetic.h says, bit for bit, for bf16
+// Does the GPU's wgmma compute what kernels/cuda/wgmma_arithmetic.h says, bit for bit, for bf16
 // and f16, every width, for A from shared memory and from registers, for B along its rows, with the
 // operands exchanged?
 //
@@ -14,7 +14,7 @@
 #include <random>
 #include <string>
 
-#include "card.cuh"
+#include "gpu.cuh"
 #include "kernels/cuda/device/wgmma.cuh"
 #include "kernels/cuda/wgmma_arithmetic.h"
 

@@ -62,7 +62,7 @@ constexpr std::array kOwnWay = std::to_array<Explained>({
     {"--threads-batch", "--threads is for prompts, too"},
     {"--threads-http", "the server chooses how many it has"},
     {"--cache-reuse", "prefixes are reused to the token; what follows a change is computed"},
-    {"--split-mode", "one card is used"},
+    {"--split-mode", "one GPU is used"},
     {"--batch-size,--ubatch-size", "the engine cuts prompts itself"},
 });
 // What these choose is always found out.
@@ -124,7 +124,7 @@ constexpr std::array kRefused = std::to_array<const char*>({
 
 // Options of which only 0 is accepted, and what takes the place of other values.
 constexpr std::array kReplaced = std::to_array<Explained>({
-    {"--main-gpu,--base-gpu-id", "the environment's CUDA_VISIBLE_DEVICES=N chooses the card"},
+    {"--main-gpu,--base-gpu-id", "the environment's CUDA_VISIBLE_DEVICES=N chooses the GPU"},
 });
 
 constexpr std::array kShortNames = std::to_array<std::pair<std::string_view, const char*>>({
@@ -147,7 +147,7 @@ bool has(const CLI::App& app, const std::string& name) {
   return app.get_option_no_throw(name) != nullptr;
 }
 
-bool chooses_card(const CLI::App& app) {
+bool chooses_gpu(const CLI::App& app) {
   const CLI::Option* device = app.get_option_no_throw("--device");
   return device != nullptr && device->count() > 0 && device->as<std::string>().starts_with("cuda");
 }
@@ -179,7 +179,7 @@ void add_hidden(CLI::App& app, const std::string& names, int values_min, const R
 void add_flags(CLI::App& app) {
   app.add_flag_callback(
          "--enforce-eager,--disable-cuda-graph",
-         // Which queues of a card read when they open.
+         // Which queues of a GPU read when they open.
          [] { ::setenv("BANYAN_CUDA_GRAPHS", "0", /*overwrite=*/1); }, "")
       ->group("");
   app.add_flag_callback("--mlock", lock_memory, "")->group("");
@@ -217,7 +217,7 @@ void add_noted(CLI::App& app) {
   }
   add_hidden(app, "--n-gpu-layers,--gpu-layers", 1,
              [&app](const std::string& name, const std::string& count) {
-               if (count == "0" && !chooses_card(app)) return;
+               if (count == "0" && !chooses_gpu(app)) return;
                spdlog::warn(
                    "{} has no effect: all layers run on one device, the CPU unless --device is "
                    "cuda",

@@ -1,4 +1,4 @@
-// Attention on tensor cores: which block of a card computes what, and how kernels are launched. No
+// Attention on tensor cores: which block of a GPU computes what, and how kernels are launched. No
 // bit depends on it.
 #pragma once
 

@@ -6,7 +6,7 @@
 // begins and ends with a barrier. In a phase, no thread may read what another one writes.
 //
 // So the order of threads within a phase changes nothing, and a host can run a phase as a loop
-// (emulated/block.h). On a card a phase is its body between two __syncthreads (device/block.cuh).
+// (emulated/block.h). On a GPU a phase is its body between two __syncthreads (device/block.cuh).
 // Both have these members:
 //
 //   index(), count()      this block and the number of blocks: kernels take items in strides
@@ -54,7 +54,7 @@ struct Shape {
   size_t scratch_bytes = 0;  // per block
 };
 
-// What no kernel writes, so that it may be brought to the card's cache before earlier kernels end.
+// What no kernel writes, so that it may be brought to the GPU's cache before earlier kernels end.
 struct Constants {
   const float* data;
   int64_t count;

@@ -1,4 +1,4 @@
-// The kernel table of an NVIDIA card. The build chooses which file defines it: device/cuda.cu, or
+// The kernel table of an NVIDIA GPU. The build chooses which file defines it: device/cuda.cu, or
 // no_cuda.cpp.
 #pragma once
 
@@ -8,12 +8,12 @@ namespace banyan::cuda {
 
 inline constexpr const char* kTableName = "cuda";
 
-struct CardTable {
+struct GpuTable {
   const KernelTable* table = nullptr;
   const char* reason = "";  // why there is no table
 };
 
-// Looks for a driver and a card of compute capability 9.0 at the first call.
-CardTable card_table();
+// Looks for a driver and a GPU of compute capability 9.0 at the first call.
+GpuTable gpu_table();
 
 }  // namespace banyan::cuda

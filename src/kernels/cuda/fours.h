@@ -1,4 +1,4 @@
-// Floats in fours, which a card loads and stores at once where they lie at multiples of 16 bytes.
+// Floats in fours, which a GPU loads and stores at once where they lie at multiples of 16 bytes.
 // Elsewhere kernels go by single floats, to the same bits.
 #pragma once
 

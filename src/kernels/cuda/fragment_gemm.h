@@ -1,4 +1,4 @@
-// Products with quantised weights on tensor cores: how kernels on a card (device/fragment_gemm.cuh)
+// Products with quantised weights on tensor cores: how kernels on a GPU (device/fragment_gemm.cuh)
 // use shared memory, and which one is launched.
 //
 // Integers have the portable bits: sums of a group are exact, and its threads add groups up in

@@ -1,5 +1,5 @@
 // Functions of the kernels in this folder. They are made of IEEE operations in a fixed order, so
-// that a card and the emulation on a host compute the same bits.
+// that a GPU and the emulation on a host compute the same bits.
 #pragma once
 
 #include <bit>
@@ -43,7 +43,7 @@ BANYAN_HOST_DEVICE constexpr int64_t least(int64_t a, int64_t b) {
   return b < a ? b : a;
 }
 
-// Of numbers from 0 to 2^32: a card divides larger ones in a call, with registers spilled.
+// Of numbers from 0 to 2^32: a GPU divides larger ones in a call, with registers spilled.
 BANYAN_HOST_DEVICE constexpr int64_t quotient(int64_t x, int64_t y) {
   return static_cast<uint32_t>(x) / static_cast<uint32_t>(y);
 }

@@ -19,7 +19,7 @@ BANYAN_HOST_DEVICE constexpr int64_t query_rows(const AttentionArgs& a, const Sp
   return span.row_count * rows_per_token(a);
 }
 
-// Few tiles leave most of a card idle: then their parts are computed by blocks of their own, which
+// Few tiles leave most of a GPU idle: then their parts are computed by blocks of their own, which
 // write their sums to scratch memory, and MergeParts merges them.
 struct AttentionPlan {
   bool split;

@@ -3,7 +3,7 @@
 
 namespace banyan::cuda {
 
-CardTable card_table() {
+GpuTable gpu_table() {
   return {nullptr,
           "this program was built without CUDA: scripts/install_deps cuda, then "
           "scripts/build cuda"};

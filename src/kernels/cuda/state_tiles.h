@@ -12,7 +12,7 @@
 //   S    = d(63, -1) S + (d(63, j) key_j)^T u
 //
 // Other recurrences have u = v. One kernel (prepare_state_tiles.h) computes for each tile and head
-// what does not depend on the state: tiles are independent there, and fill a card even if one
+// what does not depend on the state: tiles are independent there, and fill a GPU even if one
 // prompt is all there is. Another one (scan_state_tiles.h) goes from tile to tile with the state in
 // registers. Operands of all products are split in two numbers of bf16 (split_fragments.h).
 //

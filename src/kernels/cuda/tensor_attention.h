@@ -1,5 +1,5 @@
 // Attention over pages of bf16, f16 or quantised rows on tensor cores: the arithmetic, which the
-// kernel on a card (device/tensor_attention.cuh) and its emulation (emulated/tensor_attention.h)
+// kernel on a GPU (device/tensor_attention.cuh) and its emulation (emulated/tensor_attention.h)
 // share.
 //
 // Queries are rounded to the type T of the pool, with the sign of the scale, and in f16 to 2^-6 of
@@ -18,7 +18,7 @@
 // in ascending order (rescaled). A tile or a part of which the row sees no key changes no bit, so
 // neither the other rows of a tile nor the blocks that share a row's parts do. Values that are not
 // finite would, by a weight of zero: they become zeros in v, and are added to the o of the rows
-// that see them. (A card saves this where all rows of a tile see it whole: a weight that rounds to
+// that see them. (A GPU saves this where all rows of a tile see it whole: a weight that rounds to
 // zero then makes NaN of an infinity.) Where keys are selected, ranks take the place of positions.
 #pragma once
 

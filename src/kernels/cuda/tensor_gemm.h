@@ -1,4 +1,4 @@
-// Products of bf16 or f16 on tensor cores: what the kernel on a card (device/tensor_gemm.cuh) and
+// Products of bf16 or f16 on tensor cores: what the kernel on a GPU (device/tensor_gemm.cuh) and
 // its emulation (emulated/tensor_gemm.h) share. Neither tiles nor the number of rows change a bit.
 //
 // x is rounded to bf16, or, times a power of two of the row, to f16 (scaled_rows.h). The columns of
@@ -19,12 +19,12 @@
 namespace banyan::cuda {
 
 // In how many segments the columns of `count` matrices [n, k] are summed up: as many as let the
-// tiles of a few rows fill a card, each at least 256 columns and whole tiles.
+// tiles of a few rows fill a GPU, each at least 256 columns and whole tiles.
 inline constexpr int kSegmentsMax = 8;
 BANYAN_HOST_DEVICE constexpr int gemm_segments(int64_t count, int64_t n, int64_t k) {
-  constexpr int64_t kFullCard = 180, kColumnsMin = 256;  // blocks; columns of a segment
+  constexpr int64_t kFullGpu = 180, kColumnsMin = 256;  // blocks; columns of a segment
   int segments = 1;
-  while (segments < kSegmentsMax && count * tiles_of(n) * segments < kFullCard &&
+  while (segments < kSegmentsMax && count * tiles_of(n) * segments < kFullGpu &&
          k % (2 * segments * kTile) == 0 && k / (2 * segments) >= kColumnsMin) {
     segments *= 2;
   }
@@ -173,7 +173,7 @@ BANYAN_DEVICE void for_output_tiles(const Warp& warp, const GemmArgs& a, int64_t
   }
 }
 
-// ---- kernels on a card ----
+// ---- kernels on a GPU ----
 
 // Whether a block can have so many registers of a thread: each quarter of a multiprocessor has
 // 16,384 for every fourth warp.
@@ -218,7 +218,7 @@ struct TensorGemm {
   static constexpr uint32_t kSumsBytes = kSplit ? kFeatures * kSumsStride * 4 : 0;
   static constexpr uint32_t kOwnSumsBytes = kSumsInStages ? 0 : kSumsBytes;
   // Clusters do not fill every multiprocessor, so that three of their blocks share one. Of its
-  // shared memory each has 1 KB for the card and what comes after the stages, of which there are
+  // shared memory each has 1 KB for the GPU and what comes after the stages, of which there are
   // eight at most.
   static constexpr uint32_t kRestBytes = 1024 + kRows * 4 + kOwnSumsBytes + (2 * 8 + 1) * 8;
   static constexpr uint32_t kRingBytes = kGroups > 1 ? 192 * 1024
@@ -250,7 +250,7 @@ struct TensorGemm {
   BANYAN_HOST_DEVICE static constexpr uint32_t unit_bytes(const GemmArgs&) { return kUnitBytes; }
   int cluster() const { return kSplit ? segments : kSharers; }
 
-  // As many blocks as have tiles, or as fill the card: only it knows how many tiles experts have.
+  // As many blocks as have tiles, or as fill the GPU: only it knows how many tiles experts have.
   // A cluster computes one tile: its blocks exchange sums once.
   int64_t blocks(int64_t multiprocessors) const {
     constexpr int64_t kAcross = kFeatures * kSharers;
@@ -262,7 +262,7 @@ struct TensorGemm {
   }
 };
 
-// The rows of a matrix, or likely so: only the card knows how many experts have.
+// The rows of a matrix, or likely so: only the GPU knows how many experts have.
 BANYAN_HOST_DEVICE inline int64_t likely_rows(const GemmArgs& a) {
   constexpr int64_t kLikelyTopK = 8;
   const GemmGroup& w = a.weights;
@@ -277,7 +277,7 @@ BANYAN_HOST_DEVICE inline int64_t tile_rows_wanted(const GemmArgs& a) {
   return a.weights.begins == nullptr ? rows : rows + least(rows / 2 + 2, 24);
 }
 
-// How long tiles of so many rows, two groups each, take a card, in units of a row's products:
+// How long tiles of so many rows, two groups each, take a GPU, in units of a row's products:
 // rounds of one tile for each multiprocessor, each of which also begins and ends. Experts hardly
 // ever have whole tiles of rows.
 inline int64_t time_of_tiles(const GemmArgs& a, int64_t rows, int64_t multiprocessors) {
@@ -290,15 +290,15 @@ inline int64_t time_of_tiles(const GemmArgs& a, int64_t rows, int64_t multiproce
 }
 
 // Calls launch(kernel, blocks) with the TensorGemm for the rows: few read the weights as fast as
-// memory gives them, many reuse them and are shared by two blocks. Card has multiprocessors, and
+// memory gives them, many reuse them and are shared by two blocks. A Gpu has multiprocessors, and
 // clusters<G>(size): how many of such clusters run at a time. All of it is what was fastest on an
 // H200, or nearly so (tools/gpu/price.cu).
-template <class T, class Card, class Launch>
+template <class T, class Gpu, class Launch>
 class GemmLauncher {
  public:
-  GemmLauncher(const GemmArgs& args, const Card& card, const Launch& launch)
+  GemmLauncher(const GemmArgs& args, const Gpu& gpu, const Launch& launch)
       : a_(args),
-        card_(card),
+        gpu_(gpu),
         launch_(launch),
         segments_(gemm_segments(args.weights.count, args.n, args.k)),
         rows_(tile_rows_wanted(args)),
@@ -326,7 +326,7 @@ class GemmLauncher {
   template <int Rows, int Groups, Segments Of, int Sharers = 1>
   void run() const {
     TensorGemm<T, Rows, Groups, Of, Sharers> kernel{a_, segments_};
-    launch_(kernel, kernel.blocks(card_.multiprocessors));
+    launch_(kernel, kernel.blocks(gpu_.multiprocessors));
   }
 
   template <Segments Of>
@@ -348,25 +348,25 @@ class GemmLauncher {
   bool run_clusters_once() const {
     using Split = TensorGemm<T, 128, 2, Segments::kOfCluster>;
     Split split{a_, segments_};
-    int64_t clusters = split.blocks(card_.multiprocessors) / segments_;
-    if (clusters > card_.template clusters<Split>(segments_)) return false;
+    int64_t clusters = split.blocks(gpu_.multiprocessors) / segments_;
+    if (clusters > gpu_.template clusters<Split>(segments_)) return false;
     launch_(split, clusters * segments_);
     return true;
   }
 
-  int64_t time_of(int64_t rows) const { return time_of_tiles(a_, rows, card_.multiprocessors); }
+  int64_t time_of(int64_t rows) const { return time_of_tiles(a_, rows, gpu_.multiprocessors); }
 
   const GemmArgs& a_;
-  const Card& card_;
+  const Gpu& gpu_;
   const Launch& launch_;
   int segments_;
   int64_t rows_;
   bool dense_;
 };
 
-template <class T, class Card, class Launch>
-void launch_tensor_gemm(const GemmArgs& args, const Card& card, const Launch& launch) {
-  GemmLauncher<T, Card, Launch>(args, card, launch).run();
+template <class T, class Gpu, class Launch>
+void launch_tensor_gemm(const GemmArgs& args, const Gpu& gpu, const Launch& launch) {
+  GemmLauncher<T, Gpu, Launch>(args, gpu, launch).run();
 }
 
 }  // namespace banyan::cuda

@@ -1,5 +1,5 @@
 // Pinned memory for uploads, as a ring: which bytes the next upload takes, and which copies to the
-// card have to end before. So a step can be uploaded while several before it are in flight. On the
+// GPU have to end before. So a step can be uploaded while several before it are in flight. On the
 // host; `Copy` is what to wait for.
 #pragma once
 

@@ -4,7 +4,7 @@
 // The model (MMA-Sim, arXiv 2511.10909): one step aligns sixteen exact products and the accumulator
 // to the largest exponent among them. It truncates each after kFractionBits bits, adds the integers
 // and rounds the sum toward zero to f32. The result does not depend on the position of a row, on n
-// or on the order of operands. tools/gpu/probe.cu checks this on a card.
+// or on the order of operands. tools/gpu/probe.cu checks this on a GPU.
 #pragma once
 
 #include <bit>

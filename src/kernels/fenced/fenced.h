@@ -13,7 +13,7 @@ const KernelTable& table();          // the portable kernels
 const KernelTable& emulated_cuda();  // the CUDA kernels, emulated (cuda/emulated/emulated.h)
 
 // Lists of kernels that queues of this process have run in a row, between copies, and how many of
-// them had come before with the same arguments: a card launches those as graphs (cuda/launches.h).
+// them had come before with the same arguments: a GPU launches those as graphs (cuda/launches.h).
 struct Lists {
   uint64_t all, repeated;
 };

@@ -161,7 +161,7 @@ TEST(Following, ChangesNothingThatAHeadDrafts) {
   }
 }
 
-// A card launches drafts, verification and the next step as one graph (document 004's TVD fusing).
+// A GPU launches drafts, verification and the next step as one graph (document 004's TVD fusing).
 TEST(Following, LaunchesAStepAsOneList) {
   if (!BANYAN_CLEARS_PADDING) GTEST_SKIP() << "this compiler cannot clear padding";
   auto following = load_engine(nano(4, "fenced"));
@@ -186,7 +186,7 @@ TEST(Following, LaunchesAStepAsOneList) {
     lists = now;
   }
   EXPECT_GT(checked, 12u);
-  EXPECT_GT(2 * repeated, checked) << "a card makes graphs of lists that come again";
+  EXPECT_GT(2 * repeated, checked) << "a GPU makes graphs of lists that come again";
 }
 
 // n steps of K drafts need pages for (K + 1) n tokens after the last known one, whatever was

@@ -40,7 +40,7 @@ TEST(Overlap, LaunchesAllButTheFirstStepAhead) {
   EXPECT_EQ(EngineAssembly::overlapped_steps(*overlapping), overlapping->stats().steps - 1);
 }
 
-// Step images alternate, so that a step launches what the one before the last did: a card launches
+// Step images alternate, so that a step launches what the one before the last did: a GPU launches
 // it as one graph. Pages come and go meanwhile.
 TEST(Overlap, StepsOfDecodingLaunchTheSameKernelsWithTheSameArguments) {
   if (!BANYAN_CLEARS_PADDING) GTEST_SKIP() << "this compiler cannot clear padding";

@@ -1,4 +1,4 @@
-// Products on tensor cores: layouts, tiles and the emulation that a card is held against.
+// Products on tensor cores: layouts, tiles and the emulation that a GPU is held against.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -43,9 +43,9 @@ TEST(SelectKernels, EveryAvailableNameSelectsACompleteTable) {
   }
 }
 
-TEST(SelectKernels, ACardThatCannotBeUsedIsRefusedWithTheReason) {
+TEST(SelectKernels, AGpuThatCannotBeUsedIsRefusedWithTheReason) {
   auto table = select_kernels("cuda");
-  if (table) GTEST_SKIP() << "there is a card";
+  if (table) GTEST_SKIP() << "there is a GPU";
   EXPECT_EQ(table.error().code, ErrorCode::kUnsupported);
   EXPECT_TRUE(table.error().message.starts_with("--device cuda: ")) << table.error().message;
   EXPECT_GT(table.error().message.size(), 20u);

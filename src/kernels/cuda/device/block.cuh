@@ -1,4 +1,4 @@
-// A block of threads on a card (kernels/cuda/block.h).
+// A block of threads on a GPU (kernels/cuda/block.h).
 #pragma once
 
 #include <cuda_runtime.h>

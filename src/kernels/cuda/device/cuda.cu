@@ -1,4 +1,4 @@
-// The kernels of this folder and the memory that they use, on a card.
+// The kernels of this folder and the memory that they use, on a GPU.
 #include "kernels/cuda/device/float_types.cuh"
 
 #include <map>
@@ -154,7 +154,7 @@ int64_t available_bytes(void*) {
   return static_cast<int64_t>(free);
 }
 
-const DeviceOps kCard = {
+const DeviceOps kGpu = {
     .name = "cuda",
     .open_queue = []() -> void* { return new Queue; },
     .close_queue = [](void* queue) { delete static_cast<Queue*>(queue); },
@@ -187,10 +187,10 @@ const char* obstacle() {
 
 }  // namespace device
 
-CardTable card_table() {
+GpuTable gpu_table() {
   static const char* const kObstacle = device::obstacle();
   if (kObstacle != nullptr) return {nullptr, kObstacle};
-  static const KernelTable kTable = kernel_table<device::Device>(kTableName, device::kCard);
+  static const KernelTable kTable = kernel_table<device::Device>(kTableName, device::kGpu);
   return {&kTable, ""};
 }
 

@@ -1,4 +1,4 @@
-// tensor/float_types.h for code on a card, too: kernels of a .cu file include this first.
+// tensor/float_types.h for code on a GPU, too: kernels of a .cu file include this first.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// A queue of a card: the stream that its kernels and copies run on, launches that it has collected
+// A queue of a GPU: the stream that its kernels and copies run on, launches that it has collected
 // (kernels/cuda/launch_collector.h), and memory that blocks of threads use while they run.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace banyan::cuda::device {
 
-// A call that failed leaves a card that nothing runs on any more.
+// A call that failed leaves a GPU that nothing runs on any more.
 inline void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
@@ -32,7 +32,7 @@ inline void check(cudaError_t error, const char* what) {
 
 class Graph {
  public:
-  // Of what `issue` puts on the stream. Null if the card has no memory left for it.
+  // Of what `issue` puts on the stream. Null if the GPU has no memory left for it.
   template <class Issue>
   static std::unique_ptr<Graph> record(cudaStream_t stream, const Issue& issue) {
     cudaGraph_t graph = nullptr;
@@ -132,7 +132,7 @@ class Queue {
     BANYAN_CHECK_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
   }
 
-  // The end of what is on the stream now, and whether the card has got there.
+  // The end of what is on the stream now, and whether the GPU has got there.
   uint64_t mark() {
     flush();
     marks_.push_back(record_event());
@@ -263,7 +263,7 @@ void ask_for_shared(void (*function)(K)) {
   static const bool kAsked = [function] {
     BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            static_cast<int>(K::kSharedBytes)));
-    // Or the card may keep so much for its cache that fewer blocks share a multiprocessor.
+    // Or the GPU may keep so much for its cache that fewer blocks share a multiprocessor.
     BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
                                            cudaSharedmemCarveoutMaxShared));
     return true;
@@ -278,7 +278,7 @@ void launch_early(Queue& queue, void (*function)(K), const K& kernel, int64_t bl
   launch_early(queue, function, {blocks, K::kThreads, K::kSharedBytes, cluster}, kernel);
 }
 
-// How many clusters of the kernel's blocks run at a time; 0 if the card does not say.
+// How many clusters of the kernel's blocks run at a time; 0 if the GPU does not say.
 template <class K>
 int resident_clusters(void (*function)(K), int cluster) {
   int clusters = 0;

@@ -218,8 +218,8 @@ __global__ __maxnreg__(G::kRegisters) void run_tensor_gemm(const __grid_constant
   }
 }
 
-// What launch_tensor_gemm asks a card.
-struct GemmCard {
+// What launch_tensor_gemm asks a GPU.
+struct GemmGpu {
   int64_t multiprocessors;
 
   template <class G>
@@ -233,7 +233,7 @@ struct GemmCard {
 template <class T>
 void multiply_tiles(const GemmArgs& args) {
   Queue& queue = queue_of(args.launch.queue);
-  launch_tensor_gemm<T>(args, GemmCard{queue.multiprocessors()},
+  launch_tensor_gemm<T>(args, GemmGpu{queue.multiprocessors()},
                         [&]<class G>(const G& kernel, int64_t blocks) {
                           launch_early(queue, run_tensor_gemm<G>, kernel, blocks, kernel.cluster());
                         });

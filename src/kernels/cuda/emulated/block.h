@@ -27,7 +27,7 @@ class Orders {
   uint64_t state_ = 1;
 };
 
-// Memory that is not initialised, as on a card: filled with NaN.
+// Memory that is not initialised, as on a GPU: filled with NaN.
 class Poisoned {
  public:
   std::byte* at_least(size_t bytes) {

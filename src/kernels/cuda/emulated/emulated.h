@@ -1,4 +1,4 @@
-// The CUDA kernels on the host: the same source as on a card, over host memory, run when they are
+// The CUDA kernels on the host: the same source as on a GPU, over host memory, run when they are
 // launched. `--kernels cuda_emulated` is these kernels on the fenced device (fenced/fenced.h).
 #pragma once
 

@@ -1,4 +1,4 @@
-// Attention over pages of bf16, f16 or quantised rows with the bits of a card
+// Attention over pages of bf16, f16 or quantised rows with the bits of a GPU
 // (kernels/cuda/tensor_attention.h), on the host.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Products of bf16 and f16 with the bits of a card's tensor cores (kernels/cuda/tensor_gemm.h), on
+// Products of bf16 and f16 with the bits of a GPU's tensor cores (kernels/cuda/tensor_gemm.h), on
 // the host.
 #pragma once
 

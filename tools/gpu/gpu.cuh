@@ -21,7 +21,7 @@ inline void check(cudaError_t error, const char* what) {
 }
 #define CHECK_CUDA(call) ::banyan::gpu::check((call), #call)
 
-// Ends the program where there is no card of compute capability 9.0; prints which one there is.
+// Ends the program where there is no GPU of compute capability 9.0; prints which one there is.
 inline cudaDeviceProp require_hopper() {
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);
@@ -29,16 +29,16 @@ inline cudaDeviceProp require_hopper() {
     std::fprintf(stderr, "no CUDA device: %s\n", cudaGetErrorString(error));
     std::exit(1);
   }
-  cudaDeviceProp card;
-  CHECK_CUDA(cudaGetDeviceProperties(&card, 0));
-  std::printf("card: %s, %d multiprocessors, compute capability %d.%d\n", card.name,
-              card.multiProcessorCount, card.major, card.minor);
-  if (card.major == 9) return card;
+  cudaDeviceProp gpu;
+  CHECK_CUDA(cudaGetDeviceProperties(&gpu, 0));
+  std::printf("GPU: %s, %d multiprocessors, compute capability %d.%d\n", gpu.name,
+              gpu.multiProcessorCount, gpu.major, gpu.minor);
+  if (gpu.major == 9) return gpu;
   std::fprintf(stderr, "these programs need compute capability 9.0\n");
   std::exit(1);
 }
 
-// More than a card's caches hold.
+// More than a GPU's caches hold.
 constexpr size_t kBeyondCaches = size_t{256} << 20;
 
 // Normal numbers of bf16, repeated after a prime number of them.
