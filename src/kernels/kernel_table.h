@@ -365,6 +365,13 @@ struct DraftLog {
   int64_t rows = 0;
 };
 
+// What the host that launches a kernel knows of spans in a device's memory.
+struct SlotRows {
+  int64_t prompt_chunks = -1;  // chunks of prompts, or parts of one; -1: nobody has counted
+  int64_t first_prompt = 0, prompts_end = 0;  // all spans with rows of a prompt are among these
+  bool has_others = false;                    // rows after a prompt, or drafts
+};
+
 // The spans of a step over states in slots. Each span updates the state in its slot in place,
 // starting from zero at position 0. Slots of spans and captures in a step are all distinct.
 //
@@ -383,10 +390,7 @@ struct SlotSpans {
   int64_t capture_count = 0;
   const DraftRows* drafts = nullptr;  // [count], or null: no drafts and no replays
   DraftLog log = {};                  // with drafts
-
-  // What whoever launches a kernel may know of spans in a device's memory, of all together.
-  int64_t prompt_chunks = 0;  // chunks of prompts, or parts of one
-  int64_t later_rows = 0;     // rows that are not a prompt's, or drafts
+  SlotRows rows = {};                 // of the spans (slot_rows.h)
 };
 
 // Floats of the log's row for one head of a recurrence: its decays, key and value. Constant decays

@@ -12,6 +12,7 @@
 
 #include "kernels/launch.h"
 #include "kernels/scratch.h"
+#include "kernels/slot_rows.h"
 
 namespace banyan {
 
@@ -121,11 +122,9 @@ static inline void run_forms(const SlotSpans& spans, int64_t s, int64_t chunk, H
     capture(j - log.rows.replayed);
   }
   int64_t known = span.row_count - log.rows.count;
-  int64_t prompt_rows = int64_t{spans.prompt_tokens[s]} - span.first_position;
-  if (prompt_rows > known) prompt_rows = known;
-  int64_t i = 0;
-  while (i < prompt_rows) {
-    int64_t n = prompt_rows - i < chunk ? prompt_rows - i : chunk;
+  int64_t prompt = prompt_rows(spans, s), i = 0;
+  while (i < prompt) {
+    int64_t n = prompt - i < chunk ? prompt - i : chunk;
     head.prefill_form(i, n);
     i += n;
     capture(i - 1);

@@ -93,7 +93,7 @@ Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, const SlotState& state,
   int64_t width = update_width(decays, shape.key_dim, shape.value_dim);
   args.spans = slot_spans(s, state, shape.heads * width);
   const Batch& b = s.batch;
-  count_rows(args.spans, b.spans, b.prompt_tokens, b.drafts, args.chunk);
+  args.spans.rows = count_rows(b.spans, b.prompt_tokens, b.drafts, args.chunk);
   return args;
 }
 

@@ -86,6 +86,7 @@ struct QueuedDevice {
   static void attend_tiles(const AttentionArgs& args) {
     queue().collected.add(cuda::AttendTiles{args});
   }
+  static constexpr int64_t kTileBytes = cuda::emulated::Device::kTileBytes;
   static std::byte* scratch(void* queue, size_t bytes) {
     return cuda::emulated::Device::scratch(queue, bytes);
   }

@@ -113,8 +113,8 @@ class Slots {
                             .captures = captures.data(),
                             .capture_count = std::ssize(captures),
                             .drafts = drafts.data(),
-                            .log = {log_.data(), slots.data(), kLogRows}};
-    count_rows(slot_spans, args, prompts, drafts, shape_.chunk);
+                            .log = {log_.data(), slots.data(), kLogRows},
+                            .rows = count_rows(args, prompts, drafts, shape_.chunk)};
     auto common = [&](auto kernel_args) {
       kernel_args.launch = {.threads = threads};
       kernel_args.q = rows.data();

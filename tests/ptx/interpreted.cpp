@@ -214,6 +214,7 @@ struct Device {
         });
   }
 
+  static constexpr int64_t kTileBytes = cuda::emulated::Device::kTileBytes;
   static std::byte* scratch(void* queue, size_t bytes) {
     return cuda::emulated::Device::scratch(queue, bytes);
   }

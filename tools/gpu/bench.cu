@@ -236,7 +236,7 @@ class Bench {
                                          .count = sequences,
                                          .slots = device_slots.data(),
                                          .prompt_tokens = device_lengths.data()}};
-    count_rows(args.spans, spans, lengths, {}, args.chunk);
+    args.spans.rows = count_rows(spans, lengths, {}, args.chunk);
     float ms = time([&] { table_.delta_attention(args); });
     double bytes = 4.0 * (5.0 * static_cast<double>(all_rows * kWidth) +
                           2.0 * static_cast<double>(states.size()));

@@ -186,7 +186,7 @@ class Compare {
                                       .count = static_cast<int64_t>(spans.size()),
                                       .slots = slots.data(),
                                       .prompt_tokens = prompts.data()}};
-    count_rows(a.spans, spans, prompts, {}, a.chunk);
+    a.spans.rows = count_rows(spans, prompts, {}, a.chunk);
     host_.delta_attention(a);
     DeviceArray<float> device_q(q), device_k(k), device_v(v), device_decay(decay);
     DeviceArray<float> device_beta(beta), device_states(states.size()), device_out(out.size());

@@ -22,8 +22,10 @@
 //   alone(body)           body(thread) on all threads, of which none reads what another one
 //                         writes: not a phase
 //   multiply(body, values...)  products on tensor cores, see below
-//   fetch(to, from, bytes)  begins to copy to shared memory, 16 bytes at a time
-//   wait_for_fetched()    a barrier at which what was fetched has arrived
+//   begin_fetching()      before the first fetch
+//   fetch(to, from, bytes)  begins a copy to shared memory: multiples of 16 bytes, one copy at a
+//                         time, to what no thread reads any more since the last barrier
+//   wait_for_fetched()    a barrier at which it has arrived
 //   exclusive_sums(values)  replaces values[thread], integers, by the sum of those before it
 //   shared<T>()           memory of the block, Shape::shared_bytes of it
 //   scratch()             global memory of the block, Shape::scratch_bytes of it, aligned to 256
@@ -46,6 +48,9 @@ namespace banyan::cuda {
 
 inline constexpr int kWarp = 32, kWarpgroup = 128;  // threads
 inline constexpr int kBlockThreads = 128;           // of every kernel that does not say otherwise
+
+// Shared memory of a block on a GPU: at most, and what those of Block may take besides Shape's.
+inline constexpr size_t kSharedBytes = size_t{227} << 10, kStaticBytes = 1024;
 
 // How a kernel is launched.
 struct Shape {

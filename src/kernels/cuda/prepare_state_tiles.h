@@ -16,7 +16,7 @@ namespace banyan::cuda {
 // Memory of a block. Products take the place of their operands.
 struct TileMemory {
   static constexpr int kPitch = kRegisterDim + 8;  // floats: fragments do not share banks
-  static constexpr int kScorePitch = kStateTile + 4;
+  static constexpr int kScorePitch = kStateTile + 8;
   static constexpr int kInversePitch = kStateTile / 2 + 4;
   using Rows = float[kStateTile][kPitch];
   using Scores = float[kStateTile][kScorePitch];
@@ -25,24 +25,29 @@ struct TileMemory {
     float products[kStateTile / 2][kInversePitch];
   };
 
-  alignas(kTileAlignment) Rows keys;  // then d k from the row's sixteen on, then what they read
   union {
-    alignas(kTileAlignment) Rows queries;  // then d query from the sixteen on
+    alignas(kTileAlignment) Rows keys;  // k, then d(i, first of the sixteen - 1) k_i
+    Rows reads;                         // T d k
+  };
+  union {
+    alignas(kTileAlignment) Rows queries;  // likewise
     Inverse inverse;
   };
   union {
-    alignas(kTileAlignment) Rows decays;  // then d key up to the last of the sixteen
-    alignas(kTileAlignment) std::byte decayed[PreparedTile::kOperand];  // see begin_halves
+    alignas(kTileAlignment) Rows decays;
+    Rows decayed_keys;                             // d(last of the sixteen, j) key_j
+    std::byte split_keys[PreparedTile::kOperand];  // d(i, -1) k_i
   };
   union {
     alignas(kTileAlignment) std::byte earlier[PreparedTile::kOperand];  // see store_scaled
-    alignas(kTileAlignment) std::byte split_inverse[SplitTiles::bytes(kStateTile, kStateTile)];
+    std::byte split_inverse[SplitTiles::bytes(kStateTile, kStateTile)];
   };
   Scores links, scores;           // A, P
   float totals[4][kRegisterDim];  // products of the decays of sixteen rows
   float key_factors[kStateTile];
   TileFinder finder;
 };
+static_assert(sizeof(TileMemory) + kStaticBytes <= kSharedBytes);
 
 template <class Block, class Kernel, class Head>
 class TilePreparation {
@@ -85,23 +90,31 @@ class TilePreparation {
   BANYAN_DEVICE void load_rows() {
     block_.each([&](int c) {
       BANYAN_NO_UNROLL
-      for (int first = 0; first < kStateTile; first += 8) {
-        BANYAN_UNROLL
-        for (int i = first; i < first + 8; ++i) load_row(i, c);
-      }
+      for (int first = 0; first < kStateTile; first += kSixteen) load_sixteen(first, c);
       if (c < kStateTile) {
         m_.key_factors[c] = c < rows_ ? kernel_.key_factor(head_, first_ + c) : 0.0f;
       }
     });
   }
-
-  BANYAN_DEVICE void load_row(int i, int c) const {
-    bool exists = i < rows_;
-    int64_t row = first_ + i;
-    m_.keys[i][c] = exists ? head_.k(row)[c] : 0.0f;
-    m_.queries[i][c] = exists ? kernel_.query_factor() * head_.q(row)[c] : 0.0f;
-    m_.decays[i][c] = exists ? kernel_.decay_at(head_, row, c) : 1.0f;
-    if (c < kStateTile) m_.links[i][c] = m_.scores[i][c] = 0;
+  // All loads first, of rows that exist, so that they are under way at the same time.
+  BANYAN_DEVICE void load_sixteen(int first, int c) const {
+    float k[kSixteen], q[kSixteen], decay[kSixteen];
+    BANYAN_UNROLL
+    for (int r = 0; r < kSixteen; ++r) {
+      int64_t row = first_ + least(first + r, rows_ - 1);
+      k[r] = head_.k(row)[c];
+      q[r] = head_.q(row)[c];
+      decay[r] = kernel_.decay_at(head_, row, c);
+    }
+    BANYAN_UNROLL
+    for (int r = 0; r < kSixteen; ++r) {
+      int i = first + r;
+      bool exists = i < rows_;
+      m_.keys[i][c] = exists ? k[r] : 0.0f;
+      m_.queries[i][c] = exists ? kernel_.query_factor() * q[r] : 0.0f;
+      m_.decays[i][c] = exists ? decay[r] : 1.0f;
+      if (c < kStateTile) m_.links[i][c] = m_.scores[i][c] = 0;
+    }
   }
 
   // Channels 4 quarter + 16 x + y of a key, decayed from row to row.
@@ -113,7 +126,7 @@ class TilePreparation {
   // A and P of pairs of rows in the same sixteen: of keys in one half of the tile.
   BANYAN_DEVICE void follow_keys(int half) {
     typename Block::template PerThread<Channels> keys;
-    typename Block::template PerThread<float> score;
+    typename Block::template PerThread<float> link;
     auto key_of = [half](int thread) { return half * 32 + thread / 4; };
     block_.alone([&](int thread) {
       int j = key_of(thread);
@@ -127,38 +140,43 @@ class TilePreparation {
     BANYAN_NO_UNROLL
     for (int r = 0; r < kSixteen; ++r) {
       auto row_of = [&](int thread) { return key_of(thread) / kSixteen * kSixteen + r; };
-      auto link = block_.sum_quads([&](int thread) {
-        return follow_key(keys[thread], key_of(thread), row_of(thread), thread, score[thread]);
+      auto score = block_.sum_quads([&](int thread) {
+        return follow_key(keys[thread], key_of(thread), row_of(thread), thread, link[thread]);
       });
-      auto sum = block_.sum_quads([&](int thread) { return score[thread]; });
       block_.alone([&](int thread) {
         int i = row_of(thread), j = key_of(thread);
-        if (thread % 4 > 0 || i < j) return;
-        m_.scores[i][j] = sum[thread];
-        if (i > j) m_.links[i][j] = link[thread];
+        if (thread % 4 == 0 && i >= j) m_.scores[i][j] = score[thread];
       });
+      if constexpr (Kernel::kCorrects) {
+        auto sum = block_.sum_quads([&](int thread) { return link[thread]; });
+        block_.alone([&](int thread) {
+          int i = row_of(thread), j = key_of(thread);
+          if (thread % 4 == 0 && i > j) m_.links[i][j] = sum[thread];
+        });
+      }
     }
   }
-  // Decays key j to row i, and returns the thread's part of what row i's key reads of it.
-  BANYAN_DEVICE float follow_key(Channels& key, int j, int i, int thread, float& score) const {
-    float link[4] = {}, read[4] = {};
+  // Decays key j to row i. Returns the thread's part of what row i's query reads of it; `link` is
+  // that of row i's key.
+  BANYAN_DEVICE float follow_key(Channels& key, int j, int i, int thread, float& link) const {
+    float by_key[4] = {}, by_query[4] = {};
     if (i >= j) {
       BANYAN_UNROLL
       for (int x = 0; x < 8; ++x) {
         int c = first_channel(thread, x);
-        Four decay = load<4>(&m_.decays[i][c]), k = load<4>(&m_.keys[i][c]);
-        Four q = load<4>(&m_.queries[i][c]);
+        Four decay = load<4>(&m_.decays[i][c]), q = load<4>(&m_.queries[i][c]), k = {};
+        if constexpr (Kernel::kCorrects) k = load<4>(&m_.keys[i][c]);
         BANYAN_UNROLL
         for (int y = 0; y < 4; ++y) {
           float& value = key.at[x][y];
           if (i > j) value *= decay.at[y];
-          link[y] = fused(k.at[y], value, link[y]);
-          read[y] = fused(q.at[y], value, read[y]);
+          by_query[y] = fused(q.at[y], value, by_query[y]);
+          if constexpr (Kernel::kCorrects) by_key[y] = fused(k.at[y], value, by_key[y]);
         }
       }
     }
-    score = (read[0] + read[1]) + (read[2] + read[3]);
-    return (link[0] + link[1]) + (link[2] + link[3]);
+    link = (by_key[0] + by_key[1]) + (by_key[2] + by_key[3]);
+    return (by_query[0] + by_query[1]) + (by_query[2] + by_query[3]);
   }
 
   // Calls body(block of sixteen) for those of the thread.
@@ -169,7 +187,8 @@ class TilePreparation {
   }
   BANYAN_DEVICE static int own_channel(int thread) { return thread % kPairs * 2; }
 
-  // Brings rows to where their sixteen begins or ends.
+  // Decays keys and queries from the first row of their sixteen on, and keys with their factors to
+  // the last one.
   BANYAN_DEVICE void scale(int thread) const {
     int c = own_channel(thread);
     for_own_sixteens(thread, [&](int b) {
@@ -179,7 +198,7 @@ class TilePreparation {
       BANYAN_UNROLL
       for (int r = kSixteen - 1; r >= 0; --r) {
         int i = b * kSixteen + r;
-        store(&m_.decays[i][c], load<2>(&m_.keys[i][c]) * m_.key_factors[i] * to_end);
+        store(&m_.decayed_keys[i][c], load<2>(&m_.keys[i][c]) * m_.key_factors[i] * to_end);
         to_end = to_end * decays[r];
       }
       BANYAN_UNROLL
@@ -200,8 +219,9 @@ class TilePreparation {
     return product;
   }
 
-  // Queries from the state on, keys up to it, and the earlier rows of the products to come: rows 0
-  // to 31 up to row 31, then the first and the third sixteen up to their own last row.
+  // d(i, -1) query_i and d(63, j) key_j, which the scan reads, and the earlier rows of the products
+  // to come: rows 0 to 31 decayed to row 31, then the first and the third sixteen decayed to their
+  // own last row.
   BANYAN_DEVICE void store_scaled(int thread) const {
     int c = own_channel(thread);
     SplitTiles earlier(m_.earlier, kStateTile, kRegisterDim);
@@ -211,7 +231,7 @@ class TilePreparation {
       BANYAN_UNROLL
       for (int r = 0; r < kSixteen; ++r) {
         int i = b * kSixteen + r;
-        Pair key = load<2>(&m_.decays[i][c]);
+        Pair key = load<2>(&m_.decayed_keys[i][c]);
         to_.operand(PreparedTile::kQueries).store(i, c, load<2>(&m_.queries[i][c]) * before);
         to_.operand(PreparedTile::kKeys).store(i, c, key * after);
         if (b < 2) earlier.store(i, c, key * to_half);
@@ -221,17 +241,17 @@ class TilePreparation {
     if (thread < kPairs) store(to_.decay() + c, total(0, 4, c));
   }
 
-  // Keys from the state on, as an operand, and the last sixteen to where its half begins.
+  // d(i, -1) k_i as an operand; the rows of the last sixteen are decayed from row 32 on instead.
   BANYAN_DEVICE void begin_halves(int thread) const {
     int c = own_channel(thread);
-    SplitTiles decayed(m_.decayed, kStateTile, kRegisterDim);
+    SplitTiles from_state(m_.split_keys, kStateTile, kRegisterDim);
     for_own_sixteens(thread, [&](int b) {
       Pair before = total(0, b, c), of_half = load<2>(&m_.totals[2][c]);
       BANYAN_UNROLL
       for (int r = 0; r < kSixteen; ++r) {
         int i = b * kSixteen + r;
         Pair key = load<2>(&m_.keys[i][c]);
-        if (Kernel::kCorrects) decayed.store(i, c, key * before);
+        if (Kernel::kCorrects) from_state.store(i, c, key * before);
         if (b < 3) continue;
         store(&m_.keys[i][c], key * of_half);
         store(&m_.queries[i][c], load<2>(&m_.queries[i][c]) * of_half);
@@ -284,42 +304,42 @@ class TilePreparation {
     }
   }
 
-  // T, first of sixteens, then of the squares that follow from those beside and above them.
+  // T, first of sixteens.
   BANYAN_DEVICE void invert() {
     for_each(block_, kStateTile * kStateTile,
              [&](int64_t item) { m_.inverse.of[item / kStateTile][item % kStateTile] = 0; });
     block_.each([&](int thread) {
       if (thread < kStateTile) invert_column(thread / kSixteen * kSixteen, thread % kSixteen);
     });
-    for (int size = kSixteen; size < kStateTile; size *= 2) {
-      int count = kStateTile / 2 * size;  // of values, of all squares of this size
-      auto place_of = [size](int64_t item) {
-        int row = static_cast<int>(item) / size, column = static_cast<int>(item) % size;
-        return SquarePlace{row, row / size * 2 * size, row % size, column};
-      };
-      for_each(block_, count, [&](int64_t item) {
-        auto [row, first, r, c] = place_of(item);
-        float sum = 0;
-        for (int m = 0; m < size; ++m) {
-          sum = fused(m_.links[first + size + r][first + m], m_.inverse.of[first + m][first + c],
-                      sum);
-        }
-        m_.inverse.products[row][c] = sum;
-      });
-      for_each(block_, count, [&](int64_t item) {
-        auto [row, first, r, c] = place_of(item);
-        float sum = 0;
-        for (int m = 0; m < size; ++m) {
-          sum = fused(m_.inverse.of[first + size + r][first + size + m],
-                      m_.inverse.products[row - r + m][c], sum);
-        }
-        m_.inverse.of[first + size + r][first + c] = -sum;
-      });
-    }
+    join_squares<kSixteen>();
+    join_squares<2 * kSixteen>();
   }
-  struct SquarePlace {
-    int row, first, r, c;  // row: of all squares; first: where the two halves begin
-  };
+  // T of squares of twice the size: what is below the first half's and beside the second half's.
+  template <int size>
+  BANYAN_DEVICE void join_squares() {
+    constexpr int kCount = kStateTile / 2 * size;  // of values, of all squares
+    for_each(block_, kCount, [&](int64_t item) {
+      int row = static_cast<int>(item) / size, c = static_cast<int>(item) % size;
+      int first = row / size * 2 * size, below = first + size + row % size;
+      float sum = 0;
+      BANYAN_UNROLL
+      for (int m = 0; m < size; ++m) {
+        sum = fused(m_.links[below][first + m], m_.inverse.of[first + m][first + c], sum);
+      }
+      m_.inverse.products[row][c] = sum;
+    });
+    for_each(block_, kCount, [&](int64_t item) {
+      int row = static_cast<int>(item) / size, c = static_cast<int>(item) % size;
+      int first = row / size * 2 * size, below = first + size + row % size;
+      float sum = 0;
+      BANYAN_UNROLL
+      for (int m = 0; m < size; ++m) {
+        sum = fused(m_.inverse.of[below][first + size + m],
+                    m_.inverse.products[row / size * size + m][c], sum);
+      }
+      m_.inverse.of[below][first + c] = -sum;
+    });
+  }
   // Column j of the inverse of a sixteen.
   BANYAN_DEVICE void invert_column(int first, int j) const {
     float x[kSixteen];
@@ -348,24 +368,24 @@ class TilePreparation {
       inverse[thread].assign(thread,
                              [&](int row, int c) { return load<2>(&m_.inverse.of[row][c]); });
     });
-    SplitTiles decayed(m_.decayed, kStateTile, kRegisterDim);
+    SplitTiles from_state(m_.split_keys, kStateTile, kRegisterDim);
     block_.multiply(
         [&](auto& products) {
-          add_split<kRegisterDim, kSteps, true>(products, sums, inverse, decayed, false);
+          add_split<kRegisterDim, kSteps, true>(products, sums, inverse, from_state, false);
         },
         sums, inverse);
     block_.each([&](int thread) {
       BANYAN_UNROLL
       for (int v = 0; v < kRegisterDim / 2; v += 2) {
         Pair negative = {{-sums[thread].at[v], -sums[thread].at[v + 1]}};
-        store(&m_.keys[sums[thread].row(thread, v)][sums[thread].column(thread, v)], negative);
+        store(&m_.reads[sums[thread].row(thread, v)][sums[thread].column(thread, v)], negative);
       }
     });
     block_.each([&](int thread) {
       int c = own_channel(thread);
       for_own_sixteens(thread, [&](int b) {
         for (int i = b * kSixteen; i < (b + 1) * kSixteen; ++i) {
-          to_.operand(PreparedTile::kReads).store(i, c, load<2>(&m_.keys[i][c]));
+          to_.operand(PreparedTile::kReads).store(i, c, load<2>(&m_.reads[i][c]));
         }
       });
     });

@@ -160,15 +160,6 @@ BANYAN_HOST_DEVICE bool in_tiles(const Args& a) {
   return in_registers(a) && a.value_dim % kValueColumns == 0 && a.chunk % kStateTile == 0;
 }
 
-// The first rows of a span: those of the prompt that are not drafts.
-BANYAN_HOST_DEVICE constexpr int64_t prompt_rows(const SlotSpans& spans, int64_t s) {
-  const SpanArgs& span = spans.spans[s];
-  int64_t drafts = spans.drafts != nullptr ? spans.drafts[s].count : 0;
-  int64_t rows =
-      least(int64_t{spans.prompt_tokens[s]} - span.first_position, span.row_count - drafts);
-  return rows < 0 ? 0 : rows;
-}
-
 // The updates of the draft rows of one head of a span.
 template <class Kernel, class Head>
 struct HeadLog {

@@ -17,8 +17,9 @@
 // registers. Operands of all products are split in two numbers of bf16 (split_fragments.h).
 //
 // A product of decays can only underflow, and no decay is ever divided by. Rows after the last one
-// of a prompt are zeros with a decay of 1, and row i only ever meets zeros of rows after it: what
-// follows it changes no bit, so results depend on positions alone.
+// of a prompt are zeros with a decay of 1, and row i only ever meets zeros of rows after it, so
+// that finite numbers after it change none of its bits. Tiles begin at absolute multiples of 64
+// rows: how a prompt is cut, and what else a step computes, changes no bit at all.
 #pragma once
 
 #include "kernels/cuda/slots.h"
@@ -39,9 +40,8 @@ struct PreparedTile {
   static constexpr int64_t kScores = 2 * kOperand;  // P
   static constexpr int64_t kDecay =                 // d(63, -1), f32
       kScores + SplitTiles::bytes(kStateTile, kStateTile);
-  static constexpr int64_t kReads =
-      kDecay + kRegisterDim * int64_t{sizeof(float)} + 512;  // -T d k; at a multiple of 1,024
-  static constexpr int64_t kValues = kReads + kOperand;      // T v as sums [columns / 64, 32, 128]
+  static constexpr int64_t kReads = kDecay + int64_t{kTileAlignment};  // -T d k
+  static constexpr int64_t kValues = kReads + kOperand;  // T v as sums [columns / 64, 32, 128]
 
   // Up to here a scan copies it to shared memory.
   BANYAN_HOST_DEVICE static constexpr int64_t staged_bytes(bool corrects) {
@@ -60,13 +60,12 @@ struct PreparedTile {
   BANYAN_HOST_DEVICE float* decay() const { return reinterpret_cast<float*>(at + kDecay); }
   // Value i of a thread, of the columns of a scan.
   BANYAN_HOST_DEVICE float* value(int64_t piece, int i, int thread) const {
-    return reinterpret_cast<float*>(at + kValues) +
-           (piece * (kValueColumns / 2) + i) * kBlockThreads + thread;
+    return reinterpret_cast<float*>(at + kValues) + (piece * (kStateTile / 2) + i) * kBlockThreads +
+           thread;
   }
 };
-static_assert(PreparedTile::kReads % kTileAlignment == 0);
-
-inline constexpr size_t kTileScratchBytes = size_t{256} << 20;
+static_assert(PreparedTile::kReads % kTileAlignment == 0 &&
+              kRegisterDim * sizeof(float) <= kTileAlignment);
 
 // Some of the tiles of the prompts of a step, counted over its spans.
 struct StateTiles {

@@ -8,8 +8,10 @@
 //   static void attend_tiles(const AttentionArgs&);  // tensor_attention.h
 //   // Memory for what a launch leaves to the next one, until something else is launched.
 //   static std::byte* scratch(void* queue, size_t bytes);
+//   static constexpr int64_t kTileBytes;  // of it, for tiles of prompts (state_tiles.h)
 #pragma once
 
+#include "base/check.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/copies.h"
 #include "kernels/cuda/delta.h"
@@ -123,20 +125,20 @@ void place_heads(const PlaceHeadsArgs& args) {
 template <class Device, class Kernel, class Args>
 void recur(const Args& args) {
   if (!in_tiles(args)) return launch<Device, Kernel>(args);
-  int64_t count = args.spans.prompt_chunks * (args.chunk / kStateTile);
-  int64_t bytes = PreparedTile::bytes(Kernel::kCorrects, args.value_dim);
-  auto tiles_max = static_cast<int64_t>(kTileScratchBytes) / (bytes * args.heads);
-  tiles_max = tiles_max > 0 ? tiles_max : 1;
-  for (int64_t first = 0; first < count; first += tiles_max) {
-    StateTiles tiles = {.first = first,
-                        .count = least(tiles_max, count - first),
-                        .heads = args.heads,
-                        .bytes = bytes};
+  const SlotRows& rows = args.spans.rows;
+  CHECK(rows.prompt_chunks >= 0, "nobody has counted the rows of {} spans", args.spans.count);
+  int64_t count = rows.prompt_chunks * (args.chunk / kStateTile);
+  StateTiles tiles = {.heads = args.heads,
+                      .bytes = PreparedTile::bytes(Kernel::kCorrects, args.value_dim)};
+  int64_t tiles_max = Device::kTileBytes / (tiles.bytes * args.heads);
+  CHECK(tiles_max > 0, "{} heads of {} x {}", args.heads, args.key_dim, args.value_dim);
+  for (; tiles.first < count; tiles.first += tiles_max) {
+    tiles.count = least(tiles_max, count - tiles.first);
     tiles.scratch = Device::scratch(args.launch.queue, static_cast<size_t>(tiles.total_bytes()));
     Device::launch(args.launch.queue, PrepareStateTiles<Kernel>{{args}, tiles});
     Device::launch(args.launch.queue, ScanStateTiles<Kernel>{{args}, tiles});
   }
-  if (args.spans.later_rows > 0) launch<Device, Kernel>(args);
+  if (rows.has_others) launch<Device, Kernel>(args);
 }
 
 template <class D>

@@ -184,14 +184,22 @@ class Block {
     __syncthreads();
   }
 
-  __device__ void fetch(std::byte* to, const std::byte* from, int64_t bytes) const {
-    uint32_t at = shared_address(to);
-    for (int64_t i = threadIdx.x * 16; i < bytes; i += Threads * 16) {
-      copy_16(at + static_cast<uint32_t>(i), from + i);
+  __device__ void begin_fetching() const {
+    if (threadIdx.x == 0) {
+      barrier_init(fetched(), 1);
+      fence_barrier_init();
     }
+    __syncthreads();
   }
-  __device__ void wait_for_fetched() const {
-    wait_for_copies();
+  __device__ void fetch(std::byte* to, const std::byte* from, int64_t bytes) const {
+    if (threadIdx.x > 0) return;
+    auto count = static_cast<uint32_t>(bytes);
+    barrier_arrive_expecting(fetched(), count);
+    copy_bulk(shared_address(to), from, count, fetched());
+  }
+  __device__ void wait_for_fetched() {
+    barrier_wait(fetched(), fetch_parity_);
+    fetch_parity_ ^= 1;
     __syncthreads();
   }
 
@@ -220,6 +228,12 @@ class Block {
  private:
   static constexpr int kWarps = Threads / kWarp;
 
+  __device__ static uint32_t fetched() {
+    __shared__ uint64_t barrier;
+    return shared_address(&barrier);
+  }
+
+  uint32_t fetch_parity_ = 0;
   std::byte* scratch_;
 };
 

@@ -53,6 +53,7 @@ struct Device {
   static void attend_tiles(const AttentionArgs& args) {
     queue_of(args.launch.queue).collected().add(AttendTiles{args});
   }
+  static constexpr int64_t kTileBytes = Queue::kScratchBytes;
   static std::byte* scratch(void* queue, size_t /*bytes*/) { return queue_of(queue).scratch(); }
 
   template <class Kernel>

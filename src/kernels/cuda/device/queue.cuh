@@ -17,7 +17,6 @@
 #include "kernels/cuda/launch_collector.h"
 #include "kernels/cuda/launches.h"
 #include "kernels/cuda/logit_statistics.h"
-#include "kernels/cuda/state_tiles.h"
 #include "kernels/cuda/upload_ring.h"
 
 namespace banyan::cuda::device {
@@ -159,8 +158,7 @@ class Queue {
   // them share it. It never grows, so that no step can run out of memory: a kernel whose blocks
   // need more than fits runs in fewer blocks.
   static constexpr size_t kScratchBytes = size_t{256} << 20;
-  static_assert(kScratchBytes >= kPartScratchBytes && kScratchBytes >= kLogitScratchBytes &&
-                kScratchBytes >= kTileScratchBytes);
+  static_assert(kScratchBytes >= kPartScratchBytes && kScratchBytes >= kLogitScratchBytes);
   std::byte* scratch() const { return scratch_; }
 
  private:

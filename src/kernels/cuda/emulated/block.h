@@ -180,6 +180,7 @@ class Block {
     body(products);
   }
 
+  void begin_fetching() const {}
   void fetch(std::byte* to, const std::byte* from, int64_t bytes) const {
     std::memcpy(to, from, static_cast<size_t>(bytes));
   }

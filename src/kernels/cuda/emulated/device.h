@@ -43,6 +43,7 @@ struct Device {
     launch(args.launch.queue, Gemm<F>{args});
   }
   static void attend_tiles(const AttentionArgs& args) { emulated::attend_tiles(args); }
+  static constexpr int64_t kTileBytes = int64_t{1} << 20;  // few, so that tiles queue
   static std::byte* scratch(void* /*queue*/, size_t bytes) {
     static thread_local Poisoned scratch;
     return scratch.at_least(bytes);
