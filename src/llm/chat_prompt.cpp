@@ -63,6 +63,19 @@ void read_arguments(Json& message) {
   }
 }
 
+// Ollama and other clients put these next to the content.
+Status refuse_media(Json& message, const std::string& place) {
+  for (const char* name : {"images", "image_data", "audio", "video", "multi_modal_data"}) {
+    auto media = message.find(name);
+    if (media == message.end()) continue;
+    if (!media->empty() && *media != "") {
+      return unsupported("{}.{} is not supported; only text is: leave it out", place, name);
+    }
+    message.erase(media);
+  }
+  return {};
+}
+
 Status check_message(Json& message, const std::string& place) {
   if (!message.is_object()) {
     return invalid_argument("{} is {}, not an object with role and content", place,
@@ -72,6 +85,7 @@ Status check_message(Json& message, const std::string& place) {
   if (role == message.end() || !role->is_string() || text_of(*role).empty()) {
     return invalid_argument("{}.role must be a name such as \"user\"", place);
   }
+  TRY(refuse_media(message, place));
   auto content = message.find("content");
   if (content == message.end() || content->is_null()) {
     bool calls = message.contains("tool_calls") || message.contains("reasoning_content");

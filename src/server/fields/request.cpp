@@ -207,6 +207,17 @@ void RequestFields::refuse(std::initializer_list<const char*> names) {
   }
 }
 
+void RequestFields::refuse_unsupported() {
+  // Images, audio and video.
+  refuse({"image_data", "images", "audio_data", "audio", "video_data", "multi_modal_data",
+          "multimodal_data", "mm_processor_kwargs"});
+  refuse({"lora", "lora_request"});  // lora_path is read with the options of a request
+  refuse({"input_embeds", "prompt_embeds"});
+  refuse({"logits_processors", "custom_logit_processor", "custom_params"});
+  refuse({"return_hidden_states", "return_routed_experts", "return_sampling_mask"});
+  refuse({"session_params", "session_id", "kv_transfer_params"});
+}
+
 void RequestFields::accept_only(std::initializer_list<Accepted> fields) {
   for (const Accepted& field : fields) {
     const Json* value = find(field.name);

@@ -59,6 +59,8 @@ class RequestFields {
 
   // Refuses the request if any of these fields is other than null, false, "", [] or {}.
   void refuse(std::initializer_list<const char*> names);
+  // The same of what no endpoint supports, under the names of every API: images, adapters, ...
+  void refuse_unsupported();
   // Refuses the request if any of these fields has a value outside its list, which is JSON. Null is
   // always accepted.
   struct Accepted {

@@ -209,8 +209,8 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   }
   request.tokens = read_token_wishes(fields);
   // Refuse other fields that would change the output.
-  fields.refuse({"custom_params", "custom_logit_processor", "use_beam_search", "watermark",
-                 "adaptive_target"});
+  fields.refuse_unsupported();
+  fields.refuse({"use_beam_search", "watermark", "adaptive_target"});
   // llama.cpp samplers that are not supported, with their "off" values.
   fields.accept_only({{"mirostat", "[0]"},
                       {"dynatemp_range", "[0]"},

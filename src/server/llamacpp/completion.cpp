@@ -298,7 +298,7 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
   options.timings_per_token = fields.flag("timings_per_token", false);
   options.response_fields = fields.strings("response_fields", 256, kNameBytesMax);
   request.text.options.prompt_progress = fields.flag("return_progress", false);
-  fields.refuse({"post_sampling_probs", "lora", "grammar_lazy", "grammar_triggers"});
+  fields.refuse({"post_sampling_probs", "grammar_lazy", "grammar_triggers"});
   fields.accept_only({{"min_keep", "[0]"}});
   constexpr int64_t kIndentMax = 1 << 20, kMillisecondsMax = int64_t{1} << 40;
   request.text.options.indent_min = fields.integer("n_indent", 0, 0, kIndentMax);

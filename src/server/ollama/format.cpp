@@ -82,7 +82,8 @@ Parsed<PromptRequest> read_ollama_options(RequestFields& fields, const RequestCo
   inner.integer("num_ctx", context_length, 1, context_length);
   TRY(inner.finish());
   read_format(fields, context.json, request);
-  fields.refuse({"logprobs", "images"});
+  fields.refuse_unsupported();
+  fields.refuse({"logprobs"});
   fields.accept_only({{"top_logprobs", "[0]"}});
   TRY(fields.finish());
   return request;

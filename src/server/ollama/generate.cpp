@@ -20,10 +20,6 @@ Result<Json> convert_message(const Json& given, const std::string& place) {
     return invalid_argument("{} is {}, not an object with role and content", place, show(given));
   }
   Json message = given;
-  if (message.contains("images") && !message["images"].is_null() && !message["images"].empty()) {
-    return unsupported("{}.images: images are not supported; only text is", place);
-  }
-  message.erase("images");
   auto rename = [&](const char* from, const char* to) {
     if (!message.contains(from)) return;
     message[to] = message[from];

@@ -170,10 +170,8 @@ void append_last_events(std::string& out, const std::string& head, const UsageOp
 }
 
 void refuse_openai_fields(RequestFields& fields) {
-  fields.refuse({"session_params", "session_id", "return_hidden_states", "return_routed_experts",
-                 "input_embeds", "prompt_embeds", "truncate_prompt_tokens", "kv_transfer_params",
-                 "audio", "mm_processor_kwargs", "return_sampling_mask", "return_prompt_token_ids",
-                 "return_tokens_as_token_ids", "return_meta_info"});
+  fields.refuse({"truncate_prompt_tokens", "return_prompt_token_ids", "return_tokens_as_token_ids",
+                 "return_meta_info"});
   // Fields with a value that means "off". An empty web_search_options requests a search.
   fields.accept_only({{"modalities", R"([["text"]])"},
                       {"service_tier", R"(["auto","default"])"},

@@ -415,10 +415,8 @@ Parsed<GenerationPlan> Reader::read() {
   plan.stream = fields_.flag("stream", false);
   plan.rids = fields_.strings("rid", kSequencesMax, kNameBytesMax);
   if (plan.rids.empty()) plan.rids = {context_.request_id};
-  fields_.refuse({"input_embeds", "image_data", "audio_data", "video_data", "session_params",
-                  "session_id", "custom_logit_processor", "return_hidden_states",
-                  "return_routed_experts", "return_sampling_mask", "return_flat_raw_top_logprobs",
-                  "return_flat_raw_output_top_logprobs"});
+  fields_.refuse_unsupported();
+  fields_.refuse({"return_flat_raw_top_logprobs", "return_flat_raw_output_top_logprobs"});
   read_prompts();
   TRY(fields_.finish());
 

@@ -186,7 +186,7 @@ TEST_F(Ollama, MistakesAreNamed) {
   refused(chat(R"("format":"xml")"), "format: ");
   refused(ask(*llm_, plan_ollama_chat, R"({"model":"tiny","messages":[{"role":"user",
       "content":"a","images":["aGk="]}]})"),
-          "messages: messages[0].images");
+          "messages: messages[0].images is not supported");
   refused(complete(R"("prompt":"a","suffix":"b")"), "suffix: ");
   refused(complete(R"("prompt":"a","template":"{{ .Prompt }}")"), "template: ");
   RequestContext context = test::context_for(*llm_);
