@@ -1,10 +1,13 @@
 #include "server/fields/constraint.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/json_text.h"
 #include "base/quote.h"
@@ -109,11 +112,26 @@ class ConstraintReader {
     }
     for (const Field& field : kStructuredOutputs) {
       auto found = outputs->find(field.name);
+    bool given = false;
       if (found == outputs->end()) continue;
       read_value(fmt::format("structured_outputs.{}", field.name), field.kind, &*found);
     }
+      given = true;
   }
 
+    if (!given) fail("structured_outputs", without_constraint(*outputs));
+  }
+
+  // A misspelled name would leave the output free, which nobody who asks for structure wants.
+  static std::string without_constraint(const Json& outputs) {
+    std::vector<std::string> given;
+    for (const auto& [name, value] : outputs.items()) given.push_back(quote(name));
+    std::vector<std::string_view> known;
+    for (const Field& field : kStructuredOutputs) known.push_back(field.name);
+    return fmt::format(
+        " has {}; it must have one of {}",
+        given.empty() ? "no members" : "only " + fmt::format("{}", fmt::join(given, ", ")),
+        fmt::join(known, ", "));
   void read_response_format() {
     const Json* format = fields_.find("response_format");
     if (format == nullptr) return;

@@ -140,6 +140,38 @@ TEST_F(Constraints, WhatIsWrongIsNamed) {
             1u);
 }
 
+TEST_F(Constraints, StructuredOutputsWithoutAConstraintAreRefused) {
+  std::string known =
+      "it must have one of json, regex, choice, grammar, json_object, structural_tag";
+  refused(R"("structured_outputs":{"regexp":"a"})",
+          "structured_outputs: structured_outputs has only \"regexp\"; " + known);
+  refused(R"("structured_outputs":{})",
+          "structured_outputs: structured_outputs has no members; " + known);
+  refused(R"("structured_outputs":{"disable_any_whitespace":true})",
+          "structured_outputs: structured_outputs has only \"disable_any_whitespace\"; ");
+}
+
+TEST_F(Constraints, ObjectsHaveOnlyTheirPropertiesUnlessToldOtherwise) {
+  std::string schema = R"({"type":"object","properties":{"a":{"const":1}}})";
+  auto may_have_more = [&](const std::string& fields) {
+    Json body = Json::parse("{" + fields + "}");
+    RequestFields read(body);
+    auto constraint = read_constraint(read, {});
+    EXPECT_TRUE(read.finish() && constraint) << fields;
+    return Grammar::from_source(constraint->grammar)->matches(R"({"a":1,"b":2})");
+  };
+  EXPECT_FALSE(may_have_more(R"("json_schema":)" + schema));
+  for (const char* strict : {"true", "false", "null"}) {
+    EXPECT_FALSE(
+        may_have_more(R"("response_format":{"type":"json_schema","json_schema":{"strict":)" +
+                      std::string(strict) + R"(,"schema":)" + schema + "}}"));
+  }
+  std::string outputs = R"("structured_outputs":{"json":)" + schema;
+  EXPECT_FALSE(may_have_more(outputs + "}"));
+  EXPECT_FALSE(may_have_more(outputs + R"(,"disable_additional_properties":true})"));
+  EXPECT_TRUE(may_have_more(outputs + R"(,"disable_additional_properties":false})"));
+}
+
 TEST_F(Constraints, TooLargeAGrammarIsTheClientsToMend) {
   std::string pattern = std::string(200, '(') + "a" + std::string(200, ')');
   std::string answer = complete(R"("regex":)" + json_text(pattern));
