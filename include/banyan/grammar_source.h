@@ -17,6 +17,10 @@ struct JsonSchemaOptions {
   // Allows a space, or a line break with indentation, wherever JSON allows whitespace. Otherwise
   // separators are compact: {"a":1,"b":[2,3]}.
   bool flexible_whitespace = false;
+  // An object with `properties` has only those, as in vLLM, SGLang, llama.cpp and OpenAI's strict
+  // schemas, unless its schema says more of others (additionalProperties, patternProperties,
+  // propertyNames, minProperties).
+  bool disable_additional_properties = true;
 };
 
 struct GrammarSource {
@@ -37,8 +41,9 @@ struct GrammarSource {
   bool operator==(const GrammarSource& other) const { return key() == other.key(); }
 
  private:
-  std::tuple<Kind, bool, bool, const std::string&, const std::string&> key() const {
-    return {kind, json.strict, json.flexible_whitespace, after, text};
+  std::tuple<Kind, bool, bool, bool, const std::string&, const std::string&> key() const {
+    return {kind,  json.strict, json.flexible_whitespace, json.disable_additional_properties,
+            after, text};
   }
 };
 

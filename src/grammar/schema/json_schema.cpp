@@ -264,6 +264,19 @@ class Emitter {
     return properties;
   }
 
+  // Whether names that no keyword speaks of are left out.
+  bool has_only(const Shape& s, const std::vector<Property>& properties) const {
+    if (!options_.disable_additional_properties || !s.property_names.empty()) return false;
+    auto has = [&](const char* key) {
+      return std::ranges::any_of(s.objects, [&](const Json* node) { return node->contains(key); });
+    };
+    if (!has("properties") || has("additionalProperties")) return false;
+    auto possible = std::ranges::count_if(properties, [&](const Property& p) {
+      return rules_[p.member].kind != Rules::Kind::kNever;
+    });
+    return s.min_properties <= static_cast<uint64_t>(possible);
+  }
+
   // Partitions the names that are not in `properties` by the patterns that they match.
   Result<std::vector<KeyClass>> key_classes(const Shape& s,
                                             const std::vector<Property>& properties) {
@@ -284,6 +297,9 @@ class Emitter {
     }
     classes.push_back({.keys = keys, .value = {}});
     for (const Json* node : s.objects) TRY(split_by(*node, classes));
+    if (has_only(s, properties)) {
+      std::erase_if(classes, [](const KeyClass& c) { return c.value.empty(); });
+    }
     std::erase_if(classes, [](const KeyClass& c) { return c.keys->empty(); });
     std::vector<KeyClass> possible;
     for (KeyClass& c : classes) {

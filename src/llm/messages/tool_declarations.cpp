@@ -23,7 +23,7 @@ Result<Tool> read_tool(const Json& entry, const std::string& place) {
         place);
   }
   const Json& function = entry["function"];
-  Tool tool{.name = {}, .parameters = {{"type", "object"}}};
+  Tool tool{.name = {}, .parameters = {{"type", "object"}}};  // of {}: any
   auto name = function.find("name");
   if (name == function.end() || !name->is_string()) {
     return invalid_argument("{}.function.name must be a string", place);
@@ -35,7 +35,9 @@ Result<Tool> read_tool(const Json& entry, const std::string& place) {
                             place, quote(tool.name), kToolNameBytesMax);
   }
   auto parameters = function.find("parameters");
-  if (parameters != function.end() && !parameters->is_null()) {
+  if (parameters == function.end() || parameters->is_null()) {
+    tool.parameters["properties"] = Json::object();  // none, as in OpenAI's API
+  } else {
     if (!parameters->is_object()) {
       return invalid_argument("{}.function.parameters must be a JSON schema, an object", place);
     }

@@ -103,22 +103,22 @@ class ConstraintReader {
     if (inner.flag("disable_any_whitespace", !json_.flexible_whitespace)) {
       json_.flexible_whitespace = false;
     }
-    inner.refuse({"whitespace_pattern", "disable_additional_properties"});
+    json_.disable_additional_properties =
+        inner.flag("disable_additional_properties", json_.disable_additional_properties);
+    inner.refuse({"whitespace_pattern"});
     if (auto done = inner.finish(); !done) {
       std::string message = done.error().error.message;
       return fail("structured_outputs",
                   message.substr(std::string_view("structured_outputs").size()),
                   done.error().error.code);
     }
+    bool given = false;
     for (const Field& field : kStructuredOutputs) {
       auto found = outputs->find(field.name);
-    bool given = false;
       if (found == outputs->end()) continue;
+      given = true;
       read_value(fmt::format("structured_outputs.{}", field.name), field.kind, &*found);
     }
-      given = true;
-  }
-
     if (!given) fail("structured_outputs", without_constraint(*outputs));
   }
 
@@ -132,6 +132,8 @@ class ConstraintReader {
         " has {}; it must have one of {}",
         given.empty() ? "no members" : "only " + fmt::format("{}", fmt::join(given, ", ")),
         fmt::join(known, ", "));
+  }
+
   void read_response_format() {
     const Json* format = fields_.find("response_format");
     if (format == nullptr) return;

@@ -76,6 +76,7 @@ void visit_members(T& g, Visit visit) {
   visit("text", g.text);
   visit("strict", g.json.strict);
   visit("flexible_whitespace", g.json.flexible_whitespace);
+  visit("disable_additional_properties", g.json.disable_additional_properties);
   visit("after", g.after);
 }
 

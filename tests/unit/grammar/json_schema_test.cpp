@@ -21,7 +21,8 @@ struct Tally {
 void run_group(const Json& group, const std::string& where, Tally& tally) {
   ++tally.schemas;
   tally.tests += static_cast<int>(group["tests"].size());
-  auto grammar = Grammar::from_json_schema(group["schema"].dump());
+  auto grammar =
+      Grammar::from_json_schema(group["schema"].dump(), {.disable_additional_properties = false});
   if (!grammar) return;
   ++tally.compiled;
   bool all = true;
@@ -173,6 +174,32 @@ TEST(JsonSchema, KeepsPropertiesInOrder) {
   EXPECT_FALSE(accepts(schema, R"({"b":true,"x":1})"));
   EXPECT_FALSE(accepts(schema, R"({"b":true,"\u0061":"y"})"));  // the name a, spelled otherwise
   EXPECT_FALSE(accepts(schema, R"({"b":true,"a":"y"})"));
+}
+
+TEST(JsonSchema, ObjectsHaveOnlyThePropertiesThatTheyName) {
+  const char* one = R"({"type": "object", "properties": {"a": {"type": "integer"}}})";
+  EXPECT_TRUE(accepts(one, R"({"a":1})"));
+  EXPECT_TRUE(accepts(one, "{}"));
+  EXPECT_FALSE(accepts(one, R"({"a":1,"b":2})"));
+  auto open = Grammar::from_json_schema(one, {.disable_additional_properties = false});
+  EXPECT_TRUE(open->matches(R"({"a":1,"b":2})"));
+  EXPECT_FALSE(accepts(R"({"type": "object", "properties": {}})", R"({"b":2})"));
+  EXPECT_TRUE(accepts(R"({"properties": {"a": {}, "b": {}}, "required": ["c"]})", R"({"c":2})"));
+  // Parts of one object: what each of them names.
+  const char* parts = R"({"properties": {"a": true}, "allOf": [{"properties": {"b": true}}],
+    "anyOf": [{"properties": {"c": {"type": "null"}}, "required": ["c"]}, {"required": ["a"]}]})";
+  EXPECT_TRUE(accepts(parts, R"({"a":1,"b":2})"));
+  EXPECT_TRUE(accepts(parts, R"({"a":1,"b":2,"c":null})"));
+  EXPECT_FALSE(accepts(parts, R"({"a":1,"d":2})"));
+  // Those that say more of others.
+  EXPECT_TRUE(accepts(R"({"type": "object"})", R"({"b":2})"));
+  EXPECT_TRUE(accepts(R"({"properties": {"a": {}}, "additionalProperties": true})", R"({"b":2})"));
+  EXPECT_TRUE(accepts(R"({"properties": {"a": {}}, "minProperties": 2})", R"({"a":1,"b":2})"));
+  EXPECT_TRUE(accepts(R"({"properties": {"a": {}}, "propertyNames": {"maxLength": 2}})",
+                      R"({"a":1,"bc":2})"));
+  const char* patterns = R"({"properties": {"a": {}}, "patternProperties": {"^x": {}}})";
+  EXPECT_TRUE(accepts(patterns, R"({"a":1,"xy":2})"));
+  EXPECT_FALSE(accepts(patterns, R"({"a":1,"y":2})"));
 }
 
 TEST(JsonSchema, BoundsNumbersExactly) {
