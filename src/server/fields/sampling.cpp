@@ -97,6 +97,50 @@ void read_dry(RequestFields& fields, const EngineConfig& limits, SamplingParams&
                                            as_size(limits.stop_strings_max), kDryBreakerBytesMax);
 }
 
+// Which of two names of an option is given: `usual` if neither is. Both are an error.
+const char* one_of_names(RequestFields& fields, const char* usual, const char* a, const char* b) {
+  bool has_a = fields.find(a) != nullptr, has_b = fields.find(b) != nullptr;
+  if (has_a && has_b && *fields.find(a) != *fields.find(b)) {
+    fields.fail(b, fmt::format(" and {} are both given, and differ; give only one of them", a));
+  }
+  if (has_a == has_b) return usual;
+  return has_a ? a : b;
+}
+
+// The limits of an output, the longest also under llama.cpp's name.
+void read_lengths(RequestFields& fields, const SamplingNames& names, const RequestDefaults& silent,
+                  GenerationOptions& options) {
+  const char* max_name =
+      one_of_names(fields, names.max_new_tokens, names.max_new_tokens, "n_predict");
+  bool llama = names.llama_numbers || max_name == std::string_view("n_predict");
+  options.max_new_tokens =
+      fields.integer(max_name, silent.max_new_tokens.value_or(names.max_new_tokens_default),
+                     llama ? -2 : 0, kNewTokensMax);
+  if (options.max_new_tokens < 0) options.max_new_tokens = kNewTokensMax;  // also the defaults' -1
+  options.min_new_tokens = fields.integer(names.min_new_tokens, 0, 0, kNewTokensMax);
+  if (options.min_new_tokens > options.max_new_tokens) {
+    fields.fail(names.min_new_tokens,
+                fmt::format(" is {}, more than {} = {}", options.min_new_tokens, max_name,
+                            options.max_new_tokens));
+  }
+}
+
+// llama.cpp's repeat_last_n. Penalties here cover the whole text, which is -1; 0 turns them off.
+void read_penalty_window(RequestFields& fields, SamplingParams& sampling) {
+  std::optional<int64_t> window = fields.integer_if("repeat_last_n", -1, kNewTokensMax);
+  if (!window || !sampling.has_penalties() || *window == -1) return;
+  if (*window == 0) {
+    sampling.repetition_penalty = 1;
+    sampling.frequency_penalty = sampling.presence_penalty = 0;
+    return;
+  }
+  fields.fail("repeat_last_n",
+              fmt::format(" is {}, which is not supported with penalties: they look at the whole "
+                          "text; give -1 or leave it out",
+                          *window),
+              ErrorCode::kUnsupported);
+}
+
 SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
                            const SamplingParams& defaults, const EngineConfig& limits) {
   constexpr float kTemperatureMax = 100, kTopPMin = 1e-6f, kPenaltyMax = 2, kRepetitionMin = 0.01f,
@@ -114,8 +158,9 @@ SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
       fields.number("frequency_penalty", s.frequency_penalty, -kPenaltyMax, kPenaltyMax);
   s.presence_penalty =
       fields.number("presence_penalty", s.presence_penalty, -kPenaltyMax, kPenaltyMax);
-  s.repetition_penalty =
-      fields.number(names.repetition_penalty, s.repetition_penalty, kRepetitionMin, kRepetitionMax);
+  s.repetition_penalty = fields.number(
+      one_of_names(fields, names.repetition_penalty, "repetition_penalty", "repeat_penalty"),
+      s.repetition_penalty, kRepetitionMin, kRepetitionMax);
   read_dry(fields, limits, s);
   return s;
 }
@@ -185,16 +230,13 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   } else {
     fields.refuse({"samplers"});
   }
+  read_penalty_window(fields, request.text.sampling);
   request.text.sampling.seed = read_seed(fields, names, silent);
   read_logit_bias(fields, limits, request);
   request.samples = fields.integer("n", 1, 1, kSamplesMax);
   request.thinking_tokens_max = read_thinking_budget(fields, silent);
   GenerationOptions& options = request.text.options;
-  options.max_new_tokens = fields.integer(
-      names.max_new_tokens, silent.max_new_tokens.value_or(names.max_new_tokens_default),
-      names.llama_numbers ? -2 : 0, kNewTokensMax);
-  if (options.max_new_tokens < 0) options.max_new_tokens = kNewTokensMax;  // also the defaults' -1
-  options.min_new_tokens = fields.integer(names.min_new_tokens, 0, 0, kNewTokensMax);
+  read_lengths(fields, names, silent, options);
   options.stop = fields.strings(names.stop, as_size(limits.stop_strings_max),
                                 as_size(limits.stop_string_bytes_max));
   options.stop_regex = fields.strings("stop_regex", kStopRegexesMax, kStopRegexBytesMax);
@@ -218,26 +260,7 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
                       {"length_penalty", "[1]"},
                       {"early_stopping", "[false]"},
                       {"spaces_between_special_tokens", "[true]"}});
-  // llama.cpp's name for repetition_penalty; protocols that use it read it here.
-  if (names.repetition_penalty != std::string_view("repeat_penalty")) {
-    fields.accept_only({{"repeat_penalty", "[1]"}});
-  }
   return request;
-}
-
-void read_penalty_window(RequestFields& fields, SamplingParams& sampling) {
-  std::optional<int64_t> window = fields.integer_if("repeat_last_n", -1, kNewTokensMax);
-  if (!window || !sampling.has_penalties() || *window == -1) return;
-  if (*window == 0) {
-    sampling.repetition_penalty = 1;
-    sampling.frequency_penalty = sampling.presence_penalty = 0;
-    return;
-  }
-  fields.fail("repeat_last_n",
-              fmt::format(" is {}, which is not supported with penalties: they look at the whole "
-                          "text; give -1 or leave it out",
-                          *window),
-              ErrorCode::kUnsupported);
 }
 
 void read_scheduling(RequestFields& fields, GenerationOptions& options) {

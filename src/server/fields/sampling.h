@@ -65,9 +65,6 @@ std::optional<int64_t> read_thinking_budget(RequestFields& fields, const Request
 // Refuses that limit on endpoints without reasoning, that is, other than chats.
 void refuse_thinking_budget(RequestFields& fields);
 
-// llama.cpp's repeat_last_n. Penalties here cover the whole text, which is -1; 0 turns them off.
-void read_penalty_window(RequestFields& fields, SamplingParams& sampling);
-
 // Options of the request as a whole: priority, cache_salt, extra_key, lora_path.
 void read_scheduling(RequestFields& fields, GenerationOptions& options);
 

@@ -274,7 +274,7 @@ bool is_one_prompt(const Json& prompt) {
 // Reads everything but the prompt.
 PromptRequest read_llama_options(RequestFields& fields, const RequestContext& context,
                                  LlamaOptions& options) {
-  bool aliased = fields.find("n_predict") == nullptr && fields.find("max_tokens") != nullptr;
+  bool aliased = fields.find("max_tokens") != nullptr;  // n_predict is read, too
   SamplingNames names = {.max_new_tokens = aliased ? "max_tokens" : "n_predict",
                          .min_new_tokens = "min_tokens",
                          .seed = "seed",
@@ -286,7 +286,6 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
   PromptRequest request =
       read_sampling(fields, names, llama_sampling(), limits, context.json, context.defaults);
   if (auto samples = fields.integer_if("n_cmpl", 1, kSamplesMax)) request.samples = *samples;
-  read_penalty_window(fields, request.text.sampling);
   read_scheduling(fields, request.text.options);
   request.text.options.top_logprobs =
       static_cast<int>(fields.integer("n_probs", 0, 0, limits.top_logprobs_max));

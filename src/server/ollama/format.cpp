@@ -75,7 +75,6 @@ Parsed<PromptRequest> read_ollama_options(RequestFields& fields, const RequestCo
   RequestFields inner(options, "options.");
   PromptRequest request = read_sampling(inner, kNames, context.llm.recommended_sampling(),
                                         context.llm.config(), context.json, context.defaults);
-  read_penalty_window(inner, request.text.sampling);
   inner.accept_only({{"tfs_z", "[1]"}, {"penalize_newline", "[true]"}});
   if (request.samples != 1) inner.fail("n", " is more than 1; there is one answer");
   int64_t context_length = context.llm.info().context_length_tokens;

@@ -108,6 +108,29 @@ TEST_F(OpenAi, FieldsThatAskForNothingAreAccepted) {
   }
 }
 
+TEST_F(OpenAi, LlamaCppsNamesMeanTheSame) {
+  EXPECT_EQ(chat_json(R"("n_predict":3,"ignore_eos":true)")["usage"]["completion_tokens"], 3);
+  EXPECT_EQ(chat_json(R"("n_predict":3,"max_tokens":3)")["usage"]["completion_tokens"], 3);
+  std::string differ = chat(R"("n_predict":3,"max_tokens":4)");
+  EXPECT_TRUE(differ.starts_with("error n_predict: n_predict and max_tokens are both given"))
+      << differ;
+  auto penalty = [&](const std::string& fields) {
+    Json body = Json::parse(R"({"prompt":"a",)" + fields + "}");
+    auto plan = plan_completion(test::context_for(*llm_), body);
+    EXPECT_TRUE(plan) << fields;
+    return plan ? plan->requests[0].sampling.repetition_penalty : 0;
+  };
+  EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5)"), 1.5f);
+  EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"repeat_last_n":0)"), 1);
+  std::string window = chat(R"("repeat_penalty":1.5,"repeat_last_n":64)");
+  EXPECT_TRUE(window.starts_with("error repeat_last_n: ")) << window;
+}
+
+TEST_F(OpenAi, AMinimumAboveTheMaximumIsRefusedByTheNamesThatWereGiven) {
+  std::string answer = chat(R"("min_tokens":50,"max_tokens":30)");
+  EXPECT_EQ(answer, "error min_tokens: min_tokens is 50, more than max_tokens = 30");
+}
+
 TEST_F(OpenAi, APredictionSavesStepsAndChangesNoToken) {
   std::string fields = R"("max_tokens":40,"temperature":0,"ignore_eos":true)";
   Json plain = chat_json(fields);
@@ -140,7 +163,6 @@ TEST_F(OpenAi, FieldsThatAskForWhatIsNotThereAreRefusedByName) {
                              {"mirostat", "2"},
                              {"samplers", R"(["top_k"])"},
                              {"top_n_sigma", "1.5"},
-                             {"repeat_penalty", "1.1"},
                              {"dynatemp_range", "0.5"},
                              {"include_reasoning", "false"}}) {
     std::string answer = chat(fmt::format(R"("max_tokens":2,"{}":{})", name, value));
