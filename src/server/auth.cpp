@@ -24,6 +24,12 @@ std::string_view bearer_token(std::string_view authorization) {
   return token.substr(std::min(token.find_first_not_of(' '), token.size()));
 }
 
+// "" if the request carries none.
+std::string_view key_of(const HttpRequest& request) {
+  std::string_view bearer = bearer_token(request.header("authorization").value_or(""));
+  return bearer.empty() ? request.header("x-api-key").value_or("") : bearer;
+}
+
 // The page contains no secret, and a browser cannot send a key before it has the page.
 bool is_web_page(const ServerConfig& config, const HttpRequest& request) {
   return config.webui && request.path == "/";
@@ -49,11 +55,14 @@ bool is_authorized(const ServerConfig& config, const HttpRequest& request) {
   return known;
 }
 
+bool carries_key(const HttpRequest& request) {
+  return !key_of(request).empty();
+}
+
 std::string client_of(const ServerConfig& config, const HttpRequest& request,
                       const std::string& address) {
   if (config.api_keys.empty()) return address;
-  std::string_view bearer = bearer_token(request.header("authorization").value_or(""));
-  return std::string(bearer.empty() ? request.header("x-api-key").value_or("") : bearer);
+  return std::string(key_of(request));
 }
 
 }  // namespace banyan

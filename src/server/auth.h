@@ -13,6 +13,9 @@ namespace banyan {
 // length.
 bool is_authorized(const ServerConfig& config, const HttpRequest& request);
 
+// Whether the request carries a key at all, right or wrong.
+bool carries_key(const HttpRequest& request);
+
 // The client's identity for fair queueing: the API key where one is required, else the address.
 std::string client_of(const ServerConfig& config, const HttpRequest& request,
                       const std::string& address);

@@ -290,6 +290,33 @@ TEST_F(Http, NoRouteIsOpenWithoutAKey) {
   EXPECT_EQ(get("/health").status, 200);
 }
 
+TEST_F(Http, AWrongKeyIsToldFromAMissingOne) {
+  config.api_keys = {"first-key"};
+  start();
+  auto message = [&](const std::string& headers) {
+    Client client = this->client();
+    client.send("GET /v1/models HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n");
+    return client.response().body;
+  };
+  EXPECT_NE(message("").find("an API key is needed"), std::string::npos);
+  EXPECT_NE(message("Authorization: Basic x\r\n").find("an API key is needed"), std::string::npos);
+  EXPECT_NE(message("Authorization: Bearer x\r\n").find("the API key is wrong"), std::string::npos);
+  EXPECT_NE(message("X-Api-Key: x\r\n").find("the API key is wrong"), std::string::npos);
+}
+
+TEST_F(Http, WhatTheServerDoesNotComputeIsARequestsError) {
+  start();
+  for (const char* path : {"/v1/embeddings", "/api/embed"}) {
+    Client client = this->client();
+    client.send(std::string("POST ") + path +
+                " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}");
+    Response answer = client.response();
+    EXPECT_EQ(answer.status, 400) << path;
+    EXPECT_NE(answer.body.find("computes no embeddings"), std::string::npos) << answer.body;
+    EXPECT_EQ(answer.body.find("internal_error"), std::string::npos) << answer.body;
+  }
+}
+
 TEST_F(Http, AHandlerThatFailsIsAnsweredFor) {
   start();
   EXPECT_EQ(get("/silent").status, 500);

@@ -131,10 +131,13 @@ void add_network_options(CLI::App& app, ServerOptions& o) {
   app.add_option("--port", server.port, "0: any free port, which is printed")
       ->check(between(0, 65535))
       ->type_name("N");
-  app.add_option("--api-key", server.api_keys, "Require this key from clients; may be repeated")
+  app.add_option("--api-key", server.api_keys,
+                 "Require this key, or one of these, from clients; may be "
+                 "repeated")
+      ->delimiter(',')
       ->allow_extra_args(false)
       ->default_str("")
-      ->type_name("KEY");
+      ->type_name("KEY,...");
   app.add_option(
          "--served-model-name", server.served_model_name,
          "The only model name that clients may use [the model's path; any name is accepted]")

@@ -289,7 +289,8 @@ bool Connection::admit() {
   // Browsers send preflight requests without a key.
   bool asks_for_a_page = is_preflight(request) && reader_->state() == RequestReader::State::kDone;
   if (!asks_for_a_page && !is_authorized(config, request)) {
-    refuse({401, "an API key is needed, as Authorization: Bearer KEY"},
+    refuse({401, carries_key(request) ? "the API key is wrong"
+                                      : "an API key is needed, as Authorization: Bearer KEY"},
            {{"WWW-Authenticate", "Bearer"}});
     return false;
   }

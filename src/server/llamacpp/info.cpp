@@ -26,7 +26,9 @@ std::string special_text(const std::optional<SpecialToken>& token) {
 std::string_view why_unsupported(std::string_view path) {
   if (path.starts_with("/slots")) return "the cache is keyed by prefixes; it has no slots";
   if (path.starts_with("/lora")) return "LoRA adapters are not supported";
-  return "only text generation models are served";
+  bool ranks = path.find("rerank") != path.npos;
+  return ranks ? "this server generates text and ranks no documents"
+               : "this server generates text and computes no embeddings";
 }
 
 }  // namespace
@@ -91,8 +93,10 @@ void llama_adapters(Service&, HttpRequest, ResponderPtr responder) {
 }
 
 void llama_unsupported(Service&, HttpRequest request, ResponderPtr responder) {
+  bool of_openai = request.path.starts_with("/v1/");  // whose clients retry after a 501
   responder->respond_error(
-      501, fmt::format("{} is not supported: {}", request.path, why_unsupported(request.path)));
+      of_openai ? 400 : 501,
+      fmt::format("{} is not supported: {}", request.path, why_unsupported(request.path)));
 }
 
 }  // namespace banyan

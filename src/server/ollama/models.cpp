@@ -116,9 +116,12 @@ void ollama_version(Service& service, HttpRequest, ResponderPtr responder) {
 }
 
 void ollama_unsupported(Service&, HttpRequest request, ResponderPtr responder) {
-  responder->respond_error(400, request.path +
-                                    " is not supported yet: this server runs the one "
-                                    "model that it was started with");
+  bool embeds = request.path.starts_with("/api/embed");
+  responder->respond_error(
+      400, request.path + (embeds ? " is not supported: this server generates text and computes no "
+                                    "embeddings"
+                                  : " is not supported yet: this server runs the one model that it "
+                                    "was started with"));
 }
 
 }  // namespace banyan
