@@ -364,7 +364,10 @@ Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<Tok
 
 Result<const ChatTemplate*> Llm::Impl::find_chat_template() const {
   if (!chat_template) {
-    return unsupported("{} has no chat template; give the prompt as plain text", config.model_path);
+    return unsupported(
+        "{} has no chat template; give one with --chat-template FILE, or the prompt as plain text, "
+        "as /v1/completions takes it",
+        config.model_path);
   }
   if (!*chat_template) {
     return corrupt("{}: {}", config.model_path, chat_template->error().message);

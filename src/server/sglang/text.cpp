@@ -111,8 +111,14 @@ Parsed<Json> detokenize(const RequestContext& context, const Json& body) {
   if (tokens == nullptr) fields.fail("tokens", " is missing");
   TRY(fields.finish());
   auto tokens_max = as_size(context.llm.config().prompt_tokens_max);
+  int64_t vocabulary = context.llm.info().vocabulary;
   auto decode = [&](const Json& list) -> Result<std::string> {
-    return tokenizer->decode(TRY(read_token_ids(list, "tokens", tokens_max)), skip);
+    std::vector<TokenId> ids = TRY(read_token_ids(list, "tokens", tokens_max));
+    for (TokenId id : ids) {
+      if (id < vocabulary) continue;
+      return invalid_argument("tokens: {} is outside the vocabulary of {} tokens", id, vocabulary);
+    }
+    return tokenizer->decode(ids, skip);
   };
   Json text;
   if (tokens->is_array() && !tokens->empty() && tokens->front().is_array()) {

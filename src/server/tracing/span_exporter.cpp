@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "client/http_client.h"
 #include "server/tracing/gzip.h"
 
@@ -35,6 +36,10 @@ bool is_worth_another_try(int http_status) {
 }
 
 Result<ServerUrl> parse_traces_endpoint(const std::string& endpoint) {
+  if (!endpoint.contains(':')) {  // neither a scheme nor a port
+    return invalid_argument("{} is not a URL such as http://localhost:4318/v1/traces",
+                            quote(endpoint));
+  }
   ServerUrl url = TRY(parse_server_url(endpoint));
   if (url.prefix.empty()) url.prefix = "/v1/traces";
   return url;

@@ -191,8 +191,8 @@ TEST_F(Sglang, TokenizesAndBack) {
   EXPECT_EQ(lists["count"][1], ids.size());
   EXPECT_EQ((*detokenize(context, {{"tokens", ids}}))["text"], "Hello you");
   EXPECT_EQ((*detokenize(context, {{"tokens", {ids, ids}}}))["text"].size(), 2u);
-  for (const char* bad :
-       {"{}", R"({"tokens":"a"})", R"({"tokens":[-1]})", R"({"tokens":[[1],2]})"}) {
+  for (const char* bad : {"{}", R"({"tokens":"a"})", R"({"tokens":[-1]})", R"({"tokens":[[1],2]})",
+                          R"({"tokens":[99999999]})"}) {
     EXPECT_FALSE(detokenize(context, Json::parse(bad))) << bad;
   }
   for (const char* bad : {"{}", R"({"prompt":7})", R"({"prompt":[7]})", R"({"messages":[]})"}) {

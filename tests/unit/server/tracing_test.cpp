@@ -230,6 +230,8 @@ TEST(Tracing, TheEndpointIsHttp) {
             "--otlp-traces-endpoint \"grpc://localhost:4317\": only http:// and https:// URLs are "
             "supported");
   EXPECT_NE(refusal("http://localhost:port"), "");
+  EXPECT_EQ(refusal("foo"),
+            "--otlp-traces-endpoint \"foo\" is not a URL such as http://localhost:4318/v1/traces");
 }
 
 }  // namespace
