@@ -22,7 +22,10 @@ bool among(const std::array<std::string_view, N>& list, std::string_view key) {
 constexpr auto kRefused = std::to_array<std::string_view>(
     {"if", "contains", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedItems",
      "unevaluatedProperties", "$dynamicRef", "$recursiveRef", "uniqueItems"});
-// The ones that `strict: false` ignores.
+// How to have a schema relaxed, in a request and on the command line.
+constexpr std::string_view kRelaxing =
+    "strict: false in response_format.json_schema, or --relaxed-schema,";
+// The ones that it ignores.
 constexpr auto kRelaxed = std::to_array<std::string_view>(
     {"uniqueItems", "contains", "dependentRequired", "unevaluatedProperties", "unevaluatedItems"});
 constexpr auto kObjectKeys =
@@ -101,7 +104,7 @@ Status Schemas::refuse(const Json& node, const std::string& key, bool relaxable)
   std::string where = fmt::format("{}/{}", path(&node), key);
   if (options_.strict || !relaxable) {
     return unsupported("{}: the keyword {} cannot be enforced{}", where, quote(key),
-                       relaxable ? "; strict: false leaves it out" : "");
+                       relaxable ? fmt::format("; {} leaves it out", kRelaxing) : "");
   }
   if (noted_.insert(where).second) notes_.push_back(fmt::format("{} is not enforced", where));
   return {};
@@ -233,9 +236,9 @@ Status Schemas::check_disjoint(const Json& node, const std::vector<std::vector<S
           where.resize(std::min(where.rfind('/'), where.size()));
           if (options_.strict) {
             return unsupported(
-                "{}: branches {} and {} overlap, so oneOf cannot be enforced; strict: false treats "
-                "it as anyOf",
-                where, i, j);
+                "{}: branches {} and {} overlap, so oneOf cannot be enforced; {} treats it as "
+                "anyOf",
+                where, i, j, kRelaxing);
           }
           if (noted_.insert(where).second) notes_.push_back(where + " is treated as anyOf");
           return {};
@@ -359,8 +362,10 @@ Status Schemas::absorb_type(const Json& node, const Json& value, Shape& shape) {
       known = false;
     }
     if (!known) {
-      return invalid_argument("{}/type: {} is not a JSON Schema type", path(&node),
-                              quote(type.dump()));
+      return invalid_argument(
+          "{}/type: {} is not a JSON Schema type: null, boolean, integer, number, string, array or "
+          "object",
+          path(&node), quote(type.is_string() ? type.get<std::string>() : type.dump()));
     }
   }
   shape.null &= null;

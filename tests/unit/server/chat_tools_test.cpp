@@ -226,6 +226,13 @@ TEST_F(ChatTools, OnlyAllowedToolsAreCalled) {
   refused(kTools + std::string(R"(,"tool_choice":{"type":"allowed_tools"})"), "tool_choice: ");
 }
 
+TEST_F(ChatTools, AToolWithoutParametersTakesNoArguments) {
+  Json answer = choice(R"("tools":[{"type":"function","function":{"name":"now"}}],"seed":1,
+      "tool_choice":{"type":"function","function":{"name":"now"}})");
+  std::string arguments = answer["message"]["tool_calls"][0]["function"]["arguments"];
+  EXPECT_EQ(Json::parse(arguments), Json::object()) << arguments;
+}
+
 TEST_F(ChatTools, FunctionsAreCalledTheOldWay) {
   std::string fields = R"("functions":[{"name":"add","parameters":{"type":"object","properties":
       {"a":{"enum":[1,2]}},"required":["a"],"additionalProperties":false}}],
