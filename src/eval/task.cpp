@@ -201,6 +201,12 @@ Result<EvalSet> make_eval_set(const EvalTask& task, const EvalSource& source, in
     set.items.push_back(TRY(
         make_item(q, examples, set.shots, set.shots_own ? source.data_name : source.shots_name)));
   }
+  if (set.items.empty() && !questions.empty()) {
+    return invalid_argument(
+        "{}: all {} questions are taken as examples, so that none is left to ask; give fewer with "
+        "--num-shots (0: none), or other examples with --shots",
+        source.data_name, questions.size());
+  }
   if (set.items.empty()) return corrupt("{}: the file contains no questions", source.data_name);
   set.fingerprint = fingerprint_of(set.items);
   return set;

@@ -57,6 +57,7 @@ TEST(Eval, AsksAnEngineOrAServerAlike) {
   EXPECT_EQ(first.exit_code, 0) << first.err;
   EXPECT_TRUE(first.out.starts_with("正确率: ") && first.out.find("/3 = 0.") != std::string::npos)
       << first.out;
+  EXPECT_NE(first.err.find("accuracy: "), std::string::npos) << first.err;
   EXPECT_EQ(predictions(folder, "a").size(), 3u);
 
   // The remaining questions, and none twice.

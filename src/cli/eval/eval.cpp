@@ -178,7 +178,9 @@ int report(const EvalRun& run, const std::string& out) {
     return InterruptScope::raised() ? kExitInterrupt : kExitFailure;
   }
   double accuracy = static_cast<double>(run.correct()) / run.questions();
-  write_stdout(fmt::format("正确率: {}/{} = {:.4f}\n", run.correct(), run.questions(), accuracy));
+  std::string share = fmt::format("{}/{} = {:.4f}", run.correct(), run.questions(), accuracy);
+  fmt::print(stderr, "banyan: accuracy: {}\n", share);
+  write_stdout(fmt::format("正确率: {}\n", share));
   return kExitSuccess;
 }
 
@@ -309,7 +311,8 @@ const Verb kEvalVerb = {
     "answer; MMLU-Pro the letter in \"the answer is (X)\", else after \"answer:\", else the last\n"
     "that stands alone. The same command continues an --out that was cut off; one of another run\n"
     "is refused. A question that cannot be asked, such as one longer than the context, is wrong.\n"
-    "The last line is the accuracy, once every question has a prediction.\n",
+    "The last line is the accuracy, once every question has a prediction; stderr has it in\n"
+    "English.\n",
     declare_eval, respell};
 
 }  // namespace banyan::cli

@@ -115,6 +115,14 @@ TEST(EvalSet, GroupsChoicesByCategory) {
       << prompt;
 }
 
+TEST(EvalSet, SaysThatTheExamplesLeaveNoQuestion) {
+  EvalSource source{.data = gsm_line("Q", "#### 1") + "\n" + gsm_line("R", "#### 2"),
+                    .data_name = "d.jsonl"};
+  Result<EvalSet> set = make_eval_set(task("gsm8k"), source, 5);
+  ASSERT_FALSE(set);
+  EXPECT_TRUE(set.error().message.contains("--num-shots")) << set.error().message;
+}
+
 TEST(EvalSet, NamesTheLineThatIsWrong) {
   auto error = [](const char* name, const std::string& data) {
     Result<EvalSet> set = make_eval_set(task(name), {.data = data, .data_name = "d.jsonl"}, 0);
