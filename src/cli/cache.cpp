@@ -70,7 +70,10 @@ std::string digest_text(const CacheDigest& digest) {
 }
 
 Result<int> cache_ls(const CacheOptions& o) {
-  std::vector<CacheDigest> digests = TRY(list_cache(system_storage(), o.folder));
+  std::vector<CacheDigest> digests;
+  auto entries = system_storage().list(o.folder);
+  bool is_empty = entries && entries->empty();  // of no store yet
+  if (!is_empty) digests = TRY(list_cache(system_storage(), o.folder));
   if (o.json) {
     Json list = Json::array();
     for (const CacheDigest& digest : digests) list.push_back(digest_json(digest));
@@ -80,7 +83,7 @@ Result<int> cache_ls(const CacheOptions& o) {
   std::string text =
       fmt::format("{:<16}  {:>8}  {:<16}  {}\n", "DIGEST", "SIZE", "LAST USED", "MODEL");
   for (const CacheDigest& digest : digests) text += digest_text(digest);
-  write_stdout(digests.empty() ? "nothing is stored\n" : text);
+  write_stdout(digests.empty() ? fmt::format("{} holds no cached states\n", o.folder) : text);
   return kExitSuccess;
 }
 

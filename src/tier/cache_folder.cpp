@@ -238,6 +238,8 @@ bool chosen(const CacheDigest& digest, const CacheLimits& limits) {
 }  // namespace
 
 Result<std::vector<CacheDigest>> list_cache(Storage& storage, const std::string& folder) {
+  auto entries = storage.list(folder);
+  if (!entries && entries.error() == ENOENT) return not_found("{}: no such folder", folder);
   TRY(check_folder(storage, folder));
   std::vector<CacheDigest> digests;
   for (const std::string& rank : rank_folders(storage, folder)) {

@@ -57,6 +57,16 @@ TEST_F(CacheVerbs, VerifyEndsWithOneWhereARecordIsBad) {
   EXPECT_NE(verify.out.find("checksum"), std::string::npos) << verify.out;
 }
 
+TEST(CacheVerb, NamesAFolderThatIsMissingOrEmpty) {
+  test::TemporaryFolder folder;
+  test::ProgramResult empty = run_program({"cache", "ls", folder.path()});
+  EXPECT_EQ(empty.exit_code, 0) << empty.err;
+  EXPECT_EQ(empty.out, folder.path() + " holds no cached states\n");
+  test::ProgramResult missing = run_program({"cache", "ls", folder.path() + "/nope"});
+  EXPECT_NE(missing.exit_code, 0);
+  EXPECT_NE(missing.err.find("no such folder"), std::string::npos) << missing.err;
+}
+
 TEST(CacheVerb, RefusesAnotherFolder) {
   test::TemporaryFolder folder;
   folder.write("letter.txt", "dear");
