@@ -30,6 +30,13 @@ Result<std::string> locate_model(const std::string& name) {
     return name;
   }
   bool has_slash = name.find('/') != name.npos;
+  std::string_view first = std::string_view(name).substr(0, name.find('/'));
+  bool is_path = has_slash && (first.empty() || first == "~" || first.starts_with('.'));
+  bool is_file = name.ends_with(".gguf");
+  if (is_file && (is_path || !has_slash || std::filesystem::exists(first, ignored))) {
+    return not_found("{}: no such file", name);
+  }
+  if (is_path) return not_found("{}: no such folder", name);
   Result<HubModel> model = HubModel::parse(name);
   if (!model) {
     if (name.find(':') != name.npos) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/gguf.h"
 #include "base/threads/thread_pool.h"
 #include "cli/format.h"
 #include "cli/model_source.h"
@@ -27,6 +28,12 @@ struct QuantizeOptions {
 
 Result<int> quantize(QuantizeOptions& o) {
   o.quantise.folder = TRY(locate_model(o.quantise.folder));
+  if (is_gguf_file(o.quantise.folder)) {
+    return invalid_argument(
+        "{} is a GGUF file, which `banyan run` and `banyan serve` load as it is; give a folder of "
+        "safetensors to quantize",
+        o.quantise.folder);
+  }
   ThreadPool threads(o.threads > 0 ? o.threads : usable_processors());
   QuantiseResult result;
   {
@@ -49,7 +56,8 @@ Result<int> quantize(QuantizeOptions& o) {
 
 VerbAction declare_quantize(CLI::App& app) {
   auto o = std::make_shared<QuantizeOptions>();
-  add_model_argument(app, o->quantise.folder);
+  add_model_argument(app, o->quantise.folder)
+      ->description("Model folder with safetensors, or OWNER/NAME on a Hugging Face hub");
   app.add_option("--to", o->quantise.format,
                  "Format: int8, int4, fp8, mxfp4; int4:64 sets the group size")
       ->required()

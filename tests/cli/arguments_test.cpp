@@ -213,6 +213,40 @@ TEST(Arguments, TheNamesOfOtherProgramsMeanTheSame) {
             "bf16",
             "-ctv",
             "bf16",
+TEST(Arguments, TheCommandLineWinsOverAnotherNameInTheConfiguration) {
+  test::TemporaryFolder folder;
+  std::string file = folder.write("c.yaml", "ubatch-size: 99999999\nspec-type: none\n");
+  expect_usage_error({{"serve", "x", "--config", file}, "99999999"});
+  Words words = {"serve", "x", "--config", file, "--page-size", "3"};
+  for (const char* name : {"--chunked-prefill-size", "--batch-size", "--ubatch-size"}) {
+    Words more = words;
+    more.insert(more.end(), {name, "512"});
+    ProgramResult result = run_program(more);
+    EXPECT_NE(result.err.find("--page-size is 3"), std::string::npos) << name << result.err;
+  }
+}
+
+TEST(Arguments, ModelPathsThatAreWrongAreSaidToBe) {
+  test::TemporaryFolder folder;
+  std::string corrupt = folder.write("m.gguf", "hello");
+  auto error = [](const std::string& model) { return run_program({"inspect", model}).err; };
+  auto says = [&](const std::string& model, const std::string& what) {
+    std::string text = error(model);
+    EXPECT_NE(text.find(what), std::string::npos) << text;
+  };
+  says("./nope.gguf", "./nope.gguf: no such file");
+  says("/nope/here", "/nope/here: no such folder");
+  says(corrupt, "not a GGUF file");
+  says(folder.path(), "give the GGUF file in it, " + corrupt);
+  std::string good = folder.write("n.gguf", "GGUF");
+  ProgramResult quantize =
+      run_program({"quantize", good, "--to", "int4", "--out", folder.path() + "/out"});
+  EXPECT_EQ(quantize.exit_code, 2);
+  EXPECT_NE(quantize.err.find("is a GGUF file"), std::string::npos) << quantize.err;
+  ProgramResult help = run_program({"quantize", "--help"});
+  EXPECT_EQ(help.out.find("GGUF"), std::string::npos) << help.out;
+}
+
             "--load-format",
             "safetensors",
             "--attention-backend",

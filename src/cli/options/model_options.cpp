@@ -184,11 +184,12 @@ void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& us
 
 }  // namespace
 
-void add_model_argument(CLI::App& app, std::string& model, std::optional<NextWord> next) {
+CLI::Option* add_model_argument(CLI::App& app, std::string& model, std::optional<NextWord> next) {
   auto first = std::make_shared<Word>(), second = std::make_shared<Word>();
-  app.add_option_function<std::string>(
-         "MODEL", [first](const std::string& word) { *first = word; }, kModelText)
-      ->type_name("MODEL");
+  CLI::Option* argument =
+      app.add_option_function<std::string>(
+             "MODEL", [first](const std::string& word) { *first = word; }, kModelText)
+          ->type_name("MODEL");
   if (next) {
     app.add_option_function<std::string>(
            next->name, [second](const std::string& word) { *second = word; }, next->description)
@@ -210,6 +211,7 @@ void add_model_argument(CLI::App& app, std::string& model, std::optional<NextWor
     if (!file->empty()) model += ":" + *file;
     if (!revision->empty()) model += "@" + *revision;
   });
+  return argument;
 }
 
 void add_log_level(CLI::App& app, const std::string& level) {

@@ -21,8 +21,9 @@ struct NextWord {
 };
 
 // --model, -m, --model-path, and MODEL as a word without a dash, followed by `next`. Parsing fails
-// if no model is given.
-void add_model_argument(CLI::App& app, std::string& model, std::optional<NextWord> next = {});
+// if no model is given. Returns MODEL.
+CLI::Option* add_model_argument(CLI::App& app, std::string& model,
+                                std::optional<NextWord> next = {});
 
 // --log-level, which takes effect while parsing. `level` is the default that --help shows.
 void add_log_level(CLI::App& app, const std::string& level = "warn");

@@ -32,10 +32,23 @@ std::string describe_file(const std::string& path) {
   }
   if (head.size() > 8 && head[8] == '{') return "one file of safetensors; " + advice;
   if (head.starts_with('{')) return "a JSON file; " + advice;
+  if (path.ends_with(".gguf")) return "not a GGUF file: it does not begin with GGUF";
   std::error_code ignored;
   return fmt::format(
       "a file of {} that is no model; give the folder that has config.json and the weights",
       format_bytes(std::filesystem::file_size(path, ignored)));
+}
+
+// A folder with nothing but GGUF files: each of them is a model.
+Status check_for_gguf(const std::filesystem::path& folder) {
+  std::error_code code;
+  if (std::filesystem::exists(folder / "config.json", code)) return {};
+  for (const auto& entry : std::filesystem::directory_iterator(folder, code)) {
+    if (entry.path().extension() != ".gguf") continue;
+    return invalid_argument("{}: a folder without config.json; give the GGUF file in it, {}",
+                            folder.string(), entry.path().string());
+  }
+  return {};
 }
 
 }  // namespace
@@ -55,7 +68,9 @@ Status check_model_folder(const std::string& folder) {
 }
 
 Status check_model_path(const std::string& path) {
-  return is_gguf_file(path) ? Status() : check_model_folder(path);
+  if (is_gguf_file(path)) return {};
+  TRY(check_model_folder(path));
+  return check_for_gguf(path);
 }
 
 }  // namespace banyan
