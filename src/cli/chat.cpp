@@ -363,6 +363,7 @@ Status Chat::set_json(std::string_view schema) {
   settings_.options.grammar = std::move(grammar);
   std::string reply = schema.empty() ? "Replies are JSON objects." : "Replies follow the schema.";
   if (!settings_.tools.declared.empty()) reply += " The model has no tools while they do.";
+  options.schema_name = "/json";
   settings_.tools = {};
   pending_.clear();
   say(reply);

@@ -191,7 +191,7 @@ const Verb kGenerateVerb = {
     "  banyan generate models/Qwen3-0.6B \"Once upon a time\" --stream -n 200\n"
     "  banyan generate models/Qwen3-0.6B \"Why is the sky blue?\" --chat\n"
     "  cat prompt.txt | banyan generate models/Qwen3-0.6B --temp 0.7 --seed 1 -\n"
-    "  banyan generate models/Qwen3-0.6B \"Paris is in\" --choice France,Spain\n"
+    "  banyan generate models/Qwen3-0.6B \"Paris is in\" --choice France --choice Spain\n"
     "  banyan generate models/Qwen3-0.6B \"A user: \" --json-schema user.json\n"
     "\n"
     "The JSON object has prompt_ids, output_ids, text, finish_reason (stop, length, cancelled),\n"

@@ -159,8 +159,9 @@ class ConstrainedGenerate : public testing::Test {
 TEST_F(ConstrainedGenerate, EachOptionShapesTheOutput) {
   EXPECT_EQ(generate({"--regex", "x[y]z"}).out, "xyz\n");
   EXPECT_EQ(generate({"--choice", "red", "--choice", "red"}).out, "red\n");
-  std::string two = generate({"--choice", "red,green"}).out;
+  std::string two = generate({"--choice", "red", "--choice", "green"}).out;
   EXPECT_TRUE(two == "red\n" || two == "green\n") << two;
+  EXPECT_EQ(generate({"--choice", "yes, please"}).out, "yes, please\n");
   EXPECT_EQ(generate({"--json-schema", R"({"const": {"a": [1]}})"}).out, "{\"a\":[1]}\n");
   std::string schema = folder_.write("schema.json", R"({"enum": ["only"]})");
   EXPECT_EQ(generate({"--json-schema", schema}).out, "\"only\"\n");
@@ -178,7 +179,8 @@ TEST_F(ConstrainedGenerate, SaysWhatARelaxedSchemaLeavesOut) {
   std::string schema = R"({"type": "array", "items": {"const": 1}, "maxItems": 2,
                            "uniqueItems": true})";
   ProgramResult strict = generate({"--json-schema", schema});
-  EXPECT_EQ(strict.exit_code, 1);
+  EXPECT_EQ(strict.exit_code, 2);
+  EXPECT_NE(strict.err.find("--relaxed-schema"), std::string::npos) << strict.err;
   EXPECT_NE(strict.err.find("uniqueItems"), std::string::npos) << strict.err;
   ProgramResult relaxed = generate({"--json-schema", schema, "--relaxed-schema"});
   EXPECT_EQ(relaxed.exit_code, 0);
@@ -192,7 +194,8 @@ TEST_F(ConstrainedGenerate, MistakesAreNamed) {
     EXPECT_NE(result.err.find(named), std::string::npos) << result.err;
   };
   refused({"--regex", "a", "--choice", "b"}, "--regex and --choice are both given");
-  refused({"--regex", "(a"}, "(a");
+  refused({"--regex", "(a"}, "--regex: ");
+  refused({"--regex", "(?=a)b"}, "--regex: ");
   refused({"--json-schema", "{"}, "the JSON schema");
   refused({"--grammar", "root ::= other"}, "other");
   refused({"--relaxed-schema"}, "--relaxed-schema");
@@ -200,6 +203,8 @@ TEST_F(ConstrainedGenerate, MistakesAreNamed) {
   ProgramResult lost = generate({"--json-schema", "no-such-file.json"});
   EXPECT_EQ(lost.exit_code, 1);
   EXPECT_NE(lost.err.find("no-such-file.json"), std::string::npos) << lost.err;
+  ProgramResult rules = generate({"--grammar", "root = \"a\""});
+  EXPECT_NE(rules.err.find("rules are written as root ::="), std::string::npos) << rules.err;
   ProgramResult bare = run_program(on_golden({"generate"}, {"--prompt-ids", "1", "--regex", "a"}));
   EXPECT_EQ(bare.exit_code, 1);
   EXPECT_NE(bare.err.find("needs a tokenizer"), std::string::npos) << bare.err;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <random>
 
+#include "banyan/grammar.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -266,10 +267,9 @@ void add_grammar_options(CLI::App& app, GrammarOptions& options) {
                  "The output follows this GBNF grammar, from its rule `root`: a file, or the rules")
       ->type_name("FILE|RULES");
   app.add_option("--choice", options.choices, "The output is one of these; may be repeated")
-      ->delimiter(',')
       ->allow_extra_args(false)
       ->default_str("")
-      ->type_name("A,B,...");
+      ->type_name("TEXT");
   app.add_flag("--relaxed-schema", options.relaxed,
                "With --json-schema: ignore what cannot be enforced, and list it");
   app.add_flag("--json-flexible-whitespace", options.flexible_whitespace,
@@ -280,7 +280,7 @@ Result<std::optional<GrammarSource>> grammar_source(const GrammarOptions& o) {
   using Kind = GrammarSource::Kind;
   std::vector<std::pair<const char*, Kind>> given;
   if (o.regex) given.emplace_back("--regex", Kind::kRegex);
-  if (o.json_schema) given.emplace_back("--json-schema", Kind::kJsonSchema);
+  if (o.json_schema) given.emplace_back(o.schema_name, Kind::kJsonSchema);
   if (o.json_object) given.emplace_back("--json-object", Kind::kJsonObject);
   if (o.ebnf) given.emplace_back("--grammar", Kind::kEbnf);
   if (!o.choices.empty()) given.emplace_back("--choice", Kind::kChoices);
@@ -301,10 +301,20 @@ Result<std::optional<GrammarSource>> grammar_source(const GrammarOptions& o) {
   bool in_place = o.json_schema && trim_space(*o.json_schema).starts_with('{');
   in_place |= o.ebnf && o.ebnf->find("::=") != std::string::npos;
   if (o.regex) source.text = *o.regex;
-  if (o.json_schema) source.text = in_place ? *o.json_schema : TRY(read_named(*o.json_schema));
-  if (o.ebnf) source.text = in_place ? *o.ebnf : TRY(read_named(*o.ebnf));
+  for (const auto& [text, form] : {std::pair(&o.json_schema, "a schema begins with {"),
+                                   std::pair(&o.ebnf, "rules are written as root ::= \"a\"")}) {
+    if (!*text) continue;
+    Result<std::string> read = in_place ? Result<std::string>(**text) : read_named(**text);
+    if (!read) {
+      return make_error(read.error().code,
+                        fmt::format("{}: {}; {}", given[0].first, read.error().message, form));
+    }
+    source.text = *std::move(read);
+  }
   if (kind == Kind::kChoices) source.text = Json(o.choices).dump();
   return source;
 }
 
 }  // namespace banyan::cli
+  Result<Grammar> compiled = Grammar::from_source(source);  // report errors before a long load
+  if (!compiled) return invalid_argument("{}: {}", given[0].first, compiled.error().message);

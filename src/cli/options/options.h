@@ -51,14 +51,15 @@ struct GrammarOptions {
   std::optional<std::string> regex, json_schema, ebnf;
   std::vector<std::string> choices;
   bool json_object = false;
-  bool relaxed = false;              // ignore parts of a schema that cannot be enforced
-  bool flexible_whitespace = false;  // in JSON
+  bool relaxed = false;                       // ignore parts of a schema that cannot be enforced
+  bool flexible_whitespace = false;           // in JSON
+  const char* schema_name = "--json-schema";  // in errors
 };
 
 // --regex, --json-schema, --json-object, --grammar, --choice and the format of JSON.
 void add_grammar_options(CLI::App& app, GrammarOptions& options);
 
-// The given constraint with its file read; nullopt if none was given.
+// The given constraint with its file read, which compiles; nullopt if none was given.
 Result<std::optional<GrammarSource>> grammar_source(const GrammarOptions& options);
 
 // Validator for CLI11, which would wrap negative numbers. Returns an error, or "" if `text` is a
