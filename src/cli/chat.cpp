@@ -29,7 +29,7 @@ constexpr std::string_view kHelp =
     "/set NAME VALUE    temperature, top_p, top_k, min_p, typical_p, xtc_probability,\n"
     "                   xtc_threshold, frequency_penalty, presence_penalty,\n"
     "                   repetition_penalty, dry_multiplier, dry_base, dry_allowed_length,\n"
-    "                   dry_penalty_last_n, max_new_tokens, seed (a number, or `random`)\n"
+    "                   dry_penalty_last_n, max_tokens, seed (a number, or `random`)\n"
     "/json SCHEMA       replies are JSON that this schema calls valid: a file, or the schema\n"
     "                   itself; without one any JSON object, `off`: any text\n"
     "/tools FILE        the model may call these tools, a JSON list as OpenAI's clients write it;\n"
@@ -293,7 +293,8 @@ void Chat::report(const Generation& g) const {
         "oldest; /reset starts over.",
         context_tokens()));
   } else if (g.finish == FinishReason::kLength) {
-    say(fmt::format("Stopped after max_new_tokens, {}; /set max_new_tokens N changes it.", tokens));
+    say(fmt::format("Stopped after {} tokens; {} N changes that.", tokens,
+                    settings_.one_question ? "--max-tokens (-n)" : "/set max_tokens"));
   }
   if (!stderr_is_terminal()) return;
   std::string speed =
@@ -321,7 +322,7 @@ void Chat::set_system(std::string_view text) {
 
 Status Chat::set(std::string_view name, std::string_view value) {
   SamplingParams sampling = settings_.sampling;
-  if (name == "seed" && value == "random") {
+  if (name == "seed" && (value == "random" || value == "-1")) {
     settings_.seed.reset();
     return {};
   }
@@ -329,10 +330,14 @@ Status Chat::set(std::string_view name, std::string_view value) {
     settings_.seed = TRY(parse_number<uint64_t>(name, value));
     return {};
   }
-  if (name == "max_new_tokens") {
+  if (name == "max_new_tokens" || name == "max_tokens") {
     auto tokens = TRY(parse_number<int64_t>(name, value));
-    if (tokens < 1) return invalid_argument("max_new_tokens is {}; it must be 1 or more", tokens);
-    settings_.max_new_tokens = tokens;
+    if (tokens < 1 && tokens != -1) {
+      return invalid_argument("{} is {}; it must be 1 or more, or -1 (the rest of the context)",
+                              name, tokens);
+    }
+    settings_.max_new_tokens.reset();
+    if (tokens > 0) settings_.max_new_tokens = tokens;
     return {};
   }
   auto number = std::ranges::find(kFloatSettings, name, &FloatSetting::name);
@@ -342,6 +347,7 @@ Status Chat::set(std::string_view name, std::string_view value) {
   } else if (integer != kIntSettings.end()) {
     sampling.*integer->member = TRY(parse_number<int>(name, value));
   } else {
+    if (sampling.top_k == -1) sampling.top_k = 0;  // another way to say "all"
     return invalid_argument("{} is not a setting; /help lists them", quote(name));
   }
   TRY(sampling.validate());
@@ -357,13 +363,13 @@ Status Chat::set_json(std::string_view schema) {
   }
   GrammarOptions options;
   options.json_object = schema.empty();
+  options.schema_name = "/json";
   if (!schema.empty()) options.json_schema = std::string(schema);
   std::optional<GrammarSource> grammar = TRY(grammar_source(options));
   TRY(compile_grammar(llm_, *grammar));  // report errors now
   settings_.options.grammar = std::move(grammar);
   std::string reply = schema.empty() ? "Replies are JSON objects." : "Replies follow the schema.";
   if (!settings_.tools.declared.empty()) reply += " The model has no tools while they do.";
-  options.schema_name = "/json";
   settings_.tools = {};
   pending_.clear();
   say(reply);

@@ -32,6 +32,7 @@ struct ChatSettings {
   std::optional<int64_t> max_new_tokens;  // the rest of the context if unset
   GenerationOptions options;              // its max_new_tokens comes from the field above
   std::string system;                     // system message; empty: none
+  bool one_question = false;              // nobody is there to type commands
   ChatTools tools = {};
   Json variables = Json::object();  // for the chat template
 };

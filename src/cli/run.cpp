@@ -27,8 +27,8 @@ constexpr std::string_view kFence = "\"\"\"";
 struct RunOptions {
   EngineConfig config;
   SamplingOptions sampling;
-  std::optional<std::string> question;  // ask this instead of starting a chat
-  int64_t max_new_tokens = -1;          // per reply; -1: the rest of the context
+  std::optional<std::string> question, prompt;  // ask this one instead of starting a chat
+  int64_t max_new_tokens = -1;                  // per reply; -1: the rest of the context
   GrammarOptions grammar;
   std::string system;
   std::string template_variables;
@@ -39,7 +39,8 @@ Result<ChatSettings> make_settings(const RunOptions& o, const SamplingParams& re
   ChatSettings settings{.sampling = TRY(sampling_params(o.sampling, recommended)),
                         .seed = o.sampling.seed,
                         .options = TRY(generation_options(o.sampling)),
-                        .system = o.system};
+                        .system = o.system,
+                        .one_question = o.question || o.prompt};
   if (o.max_new_tokens > 0) settings.max_new_tokens = o.max_new_tokens;
   settings.options.grammar = TRY(grammar_source(o.grammar));
   if (!o.tools.empty()) settings.tools = TRY(read_chat_tools(o.tools));
@@ -137,6 +138,9 @@ Result<int> ask(Chat& chat, const std::string& question) {
 }
 
 Result<int> run(const RunOptions& o) {
+  if (o.question && o.prompt) {
+    return invalid_argument("more than one input is given; give one of QUESTION, --prompt TEXT");
+  }
   TRY(make_settings(o, {}));  // report wrong values before a long load
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
   if (!llm->has_tokenizer()) {
@@ -153,7 +157,7 @@ Result<int> run(const RunOptions& o) {
   }
   Chat chat(*llm, TRY(make_settings(o, llm->recommended_sampling())));
   TRY(chat.check_tools());
-  if (o.question) return ask(chat, *o.question);
+  if (o.question || o.prompt) return ask(chat, o.question ? *o.question : *o.prompt);
   bool interactive = stdin_is_terminal() && stderr_is_terminal();
   InterruptScope interrupt(interactive ? InterruptScope::Second::kRaisesFlag
                                        : InterruptScope::Second::kEndsProgram);
@@ -166,7 +170,7 @@ VerbAction declare_run(CLI::App& app) {
   auto o = std::make_shared<RunOptions>();
   NextWord question{"QUESTION", "Answer this and end; - reads it from stdin", &o->question};
   add_model_options(app, o->config, {.next = question});
-  app.add_option("--prompt,-p", o->question, "The same as QUESTION")->type_name("TEXT");
+  app.add_option("--prompt,-p", o->prompt, "The same as QUESTION")->type_name("TEXT");
   app.add_option("--system,--system-prompt", o->system, "System message")->type_name("TEXT");
   add_length_option(app, o->max_new_tokens,
                     "Length of a reply at most, in tokens; -1: the rest of the context");
