@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/space.h"
+#include "cli/options/checks.h"
 #include "cli/options/options.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/word_wrap.h"
@@ -77,7 +78,7 @@ Result<T> parse_number(std::string_view name, std::string_view text) {
   T value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return invalid_argument("{}: {} is not a number in the allowed range", name, quote(text));
+    return invalid_argument("{}: {}", name, not_a_number(std::string(text)));
   }
   return value;
 }
@@ -346,8 +347,8 @@ Status Chat::set(std::string_view name, std::string_view value) {
     sampling.*number->member = TRY(parse_number<float>(name, value));
   } else if (integer != kIntSettings.end()) {
     sampling.*integer->member = TRY(parse_number<int>(name, value));
-  } else {
     if (sampling.top_k == -1) sampling.top_k = 0;  // another way to say "all"
+  } else {
     return invalid_argument("{} is not a setting; /help lists them", quote(name));
   }
   TRY(sampling.validate());
@@ -362,8 +363,8 @@ Status Chat::set_json(std::string_view schema) {
     return {};
   }
   GrammarOptions options;
-  options.json_object = schema.empty();
   options.schema_name = "/json";
+  options.json_object = schema.empty();
   if (!schema.empty()) options.json_schema = std::string(schema);
   std::optional<GrammarSource> grammar = TRY(grammar_source(options));
   TRY(compile_grammar(llm_, *grammar));  // report errors now

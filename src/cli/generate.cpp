@@ -113,7 +113,10 @@ void print_plain(const Llm& llm, const Generation& g, bool streamed) {
 // Wraps the prompt as a user message in the model's chat template.
 Status ask_in_chat(const Llm& llm, const GenerateOptions& o, TextRequest& request) {
   if (!llm.has_chat_template()) {
-    return invalid_argument("{} has no chat template; leave out --chat", o.config.model_path);
+    return invalid_argument(
+        "{} has no chat template; leave out --chat, or give one with "
+        "--chat-template FILE",
+        o.config.model_path);
   }
   request.text = TRY(llm.apply_chat_template({{.role = "user", .content = request.text}}));
   request.add_special_tokens = false;

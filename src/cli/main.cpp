@@ -18,6 +18,7 @@
 #include "base/quote.h"
 #include "cli/hub.h"
 #include "cli/options/checks.h"
+#include "cli/options/config_names.h"
 #include "cli/options/help.h"
 #include "cli/options/option_table.h"
 #include "cli/options/parse_errors.h"
@@ -163,8 +164,8 @@ int unknown_verb(std::span<const std::string> words) {
   return usage_error(message, "banyan");
 }
 
-int report(const Error& error) {
-  write_stderr(fmt::format("banyan: {}\n", error.message));
+int report(const Error& error, const CLI::App& app, std::span<const std::string> words) {
+  write_stderr(fmt::format("banyan: {}\n", with_option_names(error.message, app, words)));
   return error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 
@@ -174,8 +175,9 @@ int parse_and_run(const Verb& verb, std::span<const std::string> words) {
   CLI::App app{std::string(verb.summary), command};
   prepare(app);
   VerbAction action = verb.declare(app);
-  std::vector<std::string> reversed(words.rbegin(), words.rend());
-  if (verb.respell != nullptr) std::ranges::transform(reversed, reversed.begin(), verb.respell);
+  std::vector<std::string> spelled(words.begin(), words.end());
+  if (verb.respell != nullptr) std::ranges::transform(spelled, spelled.begin(), verb.respell);
+  std::vector<std::string> reversed(spelled.rbegin(), spelled.rend());
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
@@ -188,7 +190,7 @@ int parse_and_run(const Verb& verb, std::span<const std::string> words) {
     return usage_error(explain(e, app), command);
   }
   Result<int> code = action();
-  return code ? *code : report(code.error());
+  return code ? *code : report(code.error(), app, spelled);
 }
 
 bool asks_for_help(const std::string& word) {

@@ -102,7 +102,7 @@ VerbAction declare_serve(CLI::App& app) {
   add_peer_options(app);
   app.set_config("--config", "", "Options from a YAML file; those given here win")
       ->type_name("FILE");
-  app.config_formatter(std::make_shared<YamlConfig>());
+  app.config_formatter(std::make_shared<YamlConfig>(app));
   app.allow_config_extras(CLI::config_extras_mode::error);
   return [o] { return serve(*o); };
 }

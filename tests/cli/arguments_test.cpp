@@ -123,7 +123,14 @@ TEST(Arguments, MistakesOfVerbsAreNamed) {
            {{"generate", "x", "-ctk", "f16", "--kv-cache-dtype", "f32"}, "--cache-type-k"},
            {{"generate", "-fa", "x"}, "--flash-attn: \"x\" is not one of on, off"},
            {{"generate", "x", "-mg", "1"}, "CUDA_VISIBLE_DEVICES"},
-           {{"generate", "x", "-ngl", "9", "-ngl", "9"}, "an option is given more than once"},
+           {{"generate", "x", "-ngl", "9", "-ngl", "9"}, "--n-gpu-layers is given more than once"},
+           {{"generate", "x", "-ngl", "many"}, "--n-gpu-layers: \"many\" is not a number"},
+           {{"generate", "x", "-b", "lots"}, "--batch-size: \"lots\" is not a number"},
+           {{"run", "x", "-ub", "x"}, "--ubatch-size: \"x\" is not a number"},
+           {{"serve", "x", "--ubatch-size", "some"}, "--ubatch-size: \"some\" is not a number"},
+           {{"serve", "x", "--ubatch-size", "2M"}, "--ubatch-size is 2097152"},
+           {{"serve", "x", "--ubatch-size", "99999999999"}, "\"99999999999\" is too large"},
+           {{"serve", "x", "--max-queued-requests", "1.5"}, "\"1.5\" is not a whole number"},
            {{"generate", "x", "--tokenizer-mode", "slow"}, "slow"},
            {{"inspect", "--model", "x", "--load-format", "gguf"}, "gguf"},
            {{"inspect", "--model", "x", "--mla-prefill", "both"}, "both"},
@@ -146,6 +153,25 @@ TEST(Arguments, MistakesOfVerbsAreNamed) {
   }
 }
 
+// They were the names of fields that nobody types.
+TEST(Arguments, ErrorsNameOptionsAsTheyWereTyped) {
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{"--gpu-memory-utilization", "90"}, "--gpu-memory-utilization is 90"},
+           {{"--mem-fraction-static=90"}, "--mem-fraction-static is 90"},
+           {{"--page-size", "3"}, "--page-size is 3, not a power of two"},
+           {{"--block-size", "3"}, "--block-size is 3, not a power of two"},
+           {{"--max-running-requests", "0"}, "--max-running-requests is 0"},
+           {{"-np", "0"}, "--parallel is 0"},
+           {{"--batch-size", "4M"}, "--batch-size is 4194304"},
+           {{"--grammar-timeout", "0"}, "--grammar-timeout is 0"},
+           {{"--max-connections", "0"}, "--max-connections is 0"},
+           {{"--otlp-traces-endpoint", "foo"}, "--otlp-traces-endpoint \"foo\" is not a URL"}}) {
+    Words words = {"serve", "x"};
+    words.insert(words.end(), mistake.words.begin(), mistake.words.end());
+    expect_usage_error({words, mistake.named});
+  }
+}
+
 TEST(Arguments, NearNamesAreOffered) {
   for (const Mistake& mistake : std::vector<Mistake>{
            {{"serv"}, "did you mean `banyan serve`?"},
@@ -161,6 +187,11 @@ TEST(Arguments, NearNamesAreOffered) {
            {{"generate", "x", "hi", "--top-p", "high"}, "\"high\" is not a number"},
            {{"run", "x", "-ot", "x=CPU"}, "--override-tensor"},
            {{"--model", "x"}, "comes before the verb"},
+           {{"quantize", "x", "-q", "int4", "--out", "y"}, "did you mean --to?"},
+           {{"serve", "x", "--cors", "*"}, "did you mean --cors-allow-origins?"},
+           {{"eval", "--data", "x", "--out", "y"}, "task is missing; give one of gsm8k, mmlu-pro"},
+           {{"run", "x", "--prompt", "a", "b"}, "more than one input is given"},
+           {{"generate", "x", "--prompt", "a", "b"}, "more than one input is given"},
        }) {
     expect_usage_error(mistake);
     expect_plain_words(run_program(mistake.words).err);
@@ -170,9 +201,11 @@ TEST(Arguments, NearNamesAreOffered) {
 TEST(Arguments, AConfigurationFileIsReadInPlainWords) {
   test::TemporaryFolder folder;
   std::string broken = folder.write("broken.yaml", "port: [1\nhost: x"),
-              unknown = folder.write("unknown.yaml", "prot: 1\n");
+              unknown = folder.write("unknown.yaml", "prot: 1\n"),
+              twice = folder.write("twice.yaml", "page-size: 16\nport: 1\npage_size: 32\n");
   for (const Mistake& mistake :
        std::vector<Mistake>{{{"serve", "x", "--config", broken}, "not YAML at line"},
+                            {{"serve", "x", "--config", twice}, "\"page-size\" is given twice"},
                             {{"serve", "x", "--config", unknown}, "did you mean port?"},
                             {{"serve", "x", "--config", "/no/such"}, "/no/such"}}) {
     expect_usage_error(mistake);
@@ -180,39 +213,6 @@ TEST(Arguments, AConfigurationFileIsReadInPlainWords) {
   }
 }
 
-TEST(Arguments, TheNamesOfOtherProgramsMeanTheSame) {
-  std::string model = test::nano_model(), prompt = "Tell me a story about a fox.";
-  std::string whole = run_program({"generate", "--model", model, "--prompt", prompt,
-                                   "--max-new-tokens", "6", "--temperature", "0"})
-                          .out;
-  ASSERT_NE(whole, "");
-  for (const Words& words : std::vector<Words>{
-           {"generate", model, prompt, "-n", "6"},
-           {"generate", model, prompt, "-n", "6", "-md", model},
-           {"generate", model, prompt, "-n", "6", "--speculative-config",
-            R"({"method": "draft_model", "model": ")" + model + R"("})"},
-           {"generate", "-m", model, "-p", prompt, "--n-predict", "6", "--temp", "0", "-t", "1"},
-           {"generate", prompt, "--model", model, "--max-tokens", "6", "-c", "512"},
-           {"generate",
-            model,
-            prompt,
-            "-n",
-            "6",
-            "-ngl",
-            "99",
-            "-fa",
-            "on",
-            "-b",
-            "2048",
-            "-ub",
-            "512",
-            "-tb",
-            "2",
-            "--no-mmap",
-            "-ctk",
-            "bf16",
-            "-ctv",
-            "bf16",
 TEST(Arguments, TheCommandLineWinsOverAnotherNameInTheConfiguration) {
   test::TemporaryFolder folder;
   std::string file = folder.write("c.yaml", "ubatch-size: 99999999\nspec-type: none\n");
@@ -247,6 +247,42 @@ TEST(Arguments, ModelPathsThatAreWrongAreSaidToBe) {
   EXPECT_EQ(help.out.find("GGUF"), std::string::npos) << help.out;
 }
 
+TEST(Arguments, TheNamesOfOtherProgramsMeanTheSame) {
+  std::string model = test::nano_model(), prompt = "Tell me a story about a fox.";
+  std::string whole = run_program({"generate", "--model", model, "--prompt", prompt,
+                                   "--max-new-tokens", "6", "--temperature", "0"})
+                          .out;
+  ASSERT_NE(whole, "");
+  for (const Words& words : std::vector<Words>{
+           {"generate", model, prompt, "-n", "6"},
+           {"generate", model, prompt, "-n", "6", "-md", model},
+           {"generate", model, prompt, "-n", "6", "--seed", "-1", "--log-level", "warning"},
+           {"generate", model, prompt, "-n", "6", "--random-seed", "7", "-ngl", "all"},
+           {"generate", model, prompt, "-n", "6", "-b", "2k", "-ub", "1K"},
+           {"generate", model, prompt, "-n", "6", "--speculative-config",
+            R"({"method": "draft_model", "model": ")" + model + R"("})"},
+           {"generate", "-m", model, "-p", prompt, "--n-predict", "6", "--temp", "0", "-t", "1"},
+           {"generate", prompt, "--model", model, "--max-tokens", "6", "-c", "512"},
+           {"generate",
+            model,
+            prompt,
+            "-n",
+            "6",
+            "-ngl",
+            "99",
+            "-fa",
+            "on",
+            "-b",
+            "2048",
+            "-ub",
+            "512",
+            "-tb",
+            "2",
+            "--no-mmap",
+            "-ctk",
+            "bf16",
+            "-ctv",
+            "bf16",
             "--load-format",
             "safetensors",
             "--attention-backend",
@@ -306,22 +342,22 @@ TEST(Arguments, MistakesInGenerateAreNamed) {
            {{"--prompt-ids", "1", "--max-new-tokens", "x"}, "x"},
            {{"--prompt-ids", "1", "--temperature", "-1"}, "-1"},
            {{"--prompt-ids", "1", "--temperature", "nan"}, "nan"},
-           {{"--prompt-ids", "1", "--top-p", "0"}, "top_p"},
+           {{"--prompt-ids", "1", "--top-p", "0"}, "--top-p is 0"},
            {{"--prompt-ids", "1", "--top-p", "1.5"}, "1.5"},
            {{"--prompt-ids", "1", "--top-k", "-2"}, "-2"},
-           {{"--prompt-ids", "1", "--min-p", "2"}, "min_p"},
-           {{"--prompt-ids", "1", "--typical", "0"}, "typical_p"},
-           {{"--prompt-ids", "1", "--xtc-probability", "1.5"}, "xtc_probability"},
-           {{"--prompt-ids", "1", "--xtc-threshold", "-1"}, "xtc_threshold"},
-           {{"--prompt-ids", "1", "--dry-multiplier", "-1"}, "dry_multiplier"},
-           {{"--prompt-ids", "1", "--dry-base", "0.5"}, "dry_base"},
-           {{"--prompt-ids", "1", "--dry-allowed-length", "-1"}, "dry_allowed_length"},
-           {{"--prompt-ids", "1", "--dry-penalty-last-n", "-2"}, "dry_penalty_last_n"},
-           {{"--prompt-ids", "1", "--seed", "-1"}, "-1"},
+           {{"--prompt-ids", "1", "--min-p", "2"}, "--min-p is 2"},
+           {{"--prompt-ids", "1", "--typical", "0"}, "--typical is 0"},
+           {{"--prompt-ids", "1", "--xtc-probability", "1.5"}, "--xtc-probability"},
+           {{"--prompt-ids", "1", "--xtc-threshold", "-1"}, "--xtc-threshold"},
+           {{"--prompt-ids", "1", "--dry-multiplier", "-1"}, "--dry-multiplier"},
+           {{"--prompt-ids", "1", "--dry-base", "0.5"}, "--dry-base"},
+           {{"--prompt-ids", "1", "--dry-allowed-length", "-1"}, "--dry-allowed-length"},
+           {{"--prompt-ids", "1", "--dry-penalty-last-n", "-2"}, "--dry-penalty-last-n"},
+           {{"--prompt-ids", "1", "--seed", "-2"}, "-2"},
            {{"--prompt-ids", "1", "--seed", "99999999999999999999"}, "99999999999999999999"},
            {{"--prompt-ids", "1", "--frequency-penalty", "-2.5"}, "-2.5"},
            {{"--prompt-ids", "1", "--presence-penalty", "3"}, "3"},
-           {{"--prompt-ids", "1", "--repetition-penalty", "0"}, "repetition_penalty"},
+           {{"--prompt-ids", "1", "--repetition-penalty", "0"}, "--repetition-penalty"},
            {{"--prompt-ids", "1", "--stop", ""}, "--stop"},
            {{"--prompt-ids", "1", "--stop-token-ids", "a"}, "\"a\""},
            {{"--prompt-ids", "1", "--top-logprobs", "129", "--json"}, "129"},

@@ -293,6 +293,22 @@ TEST(Chat, ThroughAPipePrintsRepliesAlone) {
   EXPECT_NE(chat.err.find("top_k is now 3"), std::string::npos) << chat.err;
 }
 
+// One-shot answers said "/set max_new_tokens", which only a chat takes.
+TEST(Chat, SettingsAndHintsHaveTheNamesOfTheCommandLine) {
+  TemporaryFolder folder;
+  test::make_story_model(folder);
+  ProgramResult chat = run_program(
+      {"run", folder.path(), "--temp", "0"},
+      "/set top_k -1\n/set max_tokens 2\n/set seed -1\n/set top_p high\n/json {\nOnce upon\n");
+  for (const char* said : {"top_k is now -1", "max_tokens is now 2", "seed is now -1",
+                           "top_p: \"high\" is not a number",
+                           "/json: ", "Stopped after 2 tokens; /set max_tokens N changes that."}) {
+    EXPECT_NE(chat.err.find(said), std::string::npos) << said << "\n" << chat.err;
+  }
+  ProgramResult once = run_program({"run", folder.path(), "Once", "--temp", "0", "-n", "2"});
+  EXPECT_NE(once.err.find("; --max-tokens (-n) N changes that."), std::string::npos) << once.err;
+}
+
 // Every turn goes through the template with all earlier turns.
 TEST(Chat, TemplateGetsTheHistoryAndTheSystemMessage) {
   TemporaryFolder folder;

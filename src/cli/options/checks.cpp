@@ -87,6 +87,21 @@ CLI::Validator with_multiples() {
           ""};
 }
 
+void need_number(const std::string& option, std::string text, std::vector<std::string> words) {
+  if (std::ranges::find(words, text) != words.end()) return;
+  std::string given = text, error = with_multiples()(text);
+  double value = 0;
+  if (error.empty() && parse_whole(text, value)) return;
+  throw CLI::ValidationError(option, error.empty() ? not_a_number(given) : error);
+}
+
+std::string not_a_number(const std::string& text) {
+  double value = 0;
+  if (!parse_whole(text, value)) return quote(text) + " is not a number";
+  if (value != std::floor(value)) return quote(text) + " is not a whole number";
+  return fmt::format("{} is too {} for this option", quote(text), value < 0 ? "small" : "large");
+}
+
 CLI::Validator count_or_rest() {
   return {[](std::string& text) -> std::string {
             int64_t value = 0;

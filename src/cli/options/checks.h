@@ -27,6 +27,12 @@ CLI::Validator between(T min, T max) {
 // Writes counts of tokens out: 4k is 4000 and 4K is 4096, as vLLM has them; M and G, too.
 CLI::Validator with_multiples();
 
+// The same for the value of a hidden option, whose name CLI11 leaves out of its errors: throws
+// unless it is a number, or one of `words`.
+void need_number(const std::string& option, std::string text, std::vector<std::string> words = {});
+// What is wrong with a value that cannot be read as the number of an option.
+std::string not_a_number(const std::string& text);
+
 // A count of tokens of 1 or more, or -1.
 CLI::Validator count_or_rest();
 

@@ -58,6 +58,7 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
       ->transform(with_multiples())
       ->type_name("N");
   app.add_option("--ubatch-size", engine.chunked_prefill_tokens, "")  // wins over --batch-size
+      ->transform(with_multiples())
       ->default_str("")
       ->group("");
   app.add_option("--max-logprobs", engine.top_logprobs_max, "")->default_str("")->group("");

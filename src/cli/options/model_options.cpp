@@ -220,7 +220,7 @@ void add_log_level(CLI::App& app, const std::string& level) {
          "--log-level",
          [](const std::string& name) { spdlog::set_level(spdlog::level::from_str(name)); },
          "Lowest level of messages on stderr")
-      ->transform(one_of(kLogLevels))
+      ->transform(one_of(kLogLevels, {"warning"}))
       ->default_str(level)
       ->type_name("LEVEL");
 }

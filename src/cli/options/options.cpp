@@ -84,9 +84,7 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
   app.add_option("--temperature,--temp", options.temperature,
                  "0: always the likeliest token; higher: more random" + from)
       ->type_name("T");
-  app.add_option("--seed,-s", options.seed, "Seed of the random draws [random]")
-      ->check(check_seed)
-      ->type_name("S");
+  add_seed_option(app, options.seed, "Seed of the random draws [random]");
   OptionGroup group(app, "Sampling");
   app.add_option("--top-p", options.top_p,
                  "Draw from the likeliest tokens whose probabilities sum to P [1]")
@@ -178,6 +176,24 @@ std::string check_seed(const std::string& text) {
   if (error == std::errc() && end == text.data() + text.size()) return "";
   return fmt::format("{} is not a whole number from 0 to {}", quote(text),
                      std::numeric_limits<uint64_t>::max());
+}
+
+void add_seed_option(CLI::App& app, std::optional<uint64_t>& seed, const std::string& text) {
+  constexpr std::string_view kRandom = "-1";
+  app.add_option_function<std::string>(
+         "--seed,-s,--random-seed",
+         [&seed](const std::string& word) {
+           seed.reset();
+           if (word != kRandom)
+             std::from_chars(word.data(), word.data() + word.size(), seed.emplace());
+         },
+         text)
+      ->check([](const std::string& word) -> std::string {
+        std::string error = word == kRandom ? "" : check_seed(word);
+        return error.empty() ? error : error + ", nor -1 (random)";
+      })
+      ->default_str("")
+      ->type_name("S");
 }
 
 uint64_t random_seed() {
@@ -312,9 +328,9 @@ Result<std::optional<GrammarSource>> grammar_source(const GrammarOptions& o) {
     source.text = *std::move(read);
   }
   if (kind == Kind::kChoices) source.text = Json(o.choices).dump();
+  Result<Grammar> compiled = Grammar::from_source(source);  // report errors before a long load
+  if (!compiled) return invalid_argument("{}: {}", given[0].first, compiled.error().message);
   return source;
 }
 
 }  // namespace banyan::cli
-  Result<Grammar> compiled = Grammar::from_source(source);  // report errors before a long load
-  if (!compiled) return invalid_argument("{}: {}", given[0].first, compiled.error().message);

@@ -66,6 +66,9 @@ Result<std::optional<GrammarSource>> grammar_source(const GrammarOptions& option
 // seed.
 std::string check_seed(const std::string& text);
 
+// --seed and its aliases; -1 leaves it to chance, as llama.cpp and SGLang have it.
+void add_seed_option(CLI::App& app, std::optional<uint64_t>& seed, const std::string& text);
+
 // Below 2^32, so it is short, and exact in every JSON reader.
 uint64_t random_seed();
 

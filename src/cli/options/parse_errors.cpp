@@ -4,13 +4,23 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <string_view>
+#include <utility>
 
 #include "base/quote.h"
 #include "cli/options/checks.h"
 
 namespace banyan::cli {
 namespace {
+
+// Options that users of other programs type, where no name is near.
+constexpr std::array kForeignOptions = std::to_array<std::pair<std::string_view, const char*>>({
+    {"--cors", "--cors-allow-origins"},
+    {"--cors-origins", "--cors-allow-origins"},
+    {"-q", "--to"},
+    {"--quantization", "--to"},
+});
 
 // Includes options that --help does not list.
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -24,8 +34,12 @@ std::vector<std::string> option_names(const CLI::App& app) {
 
 std::string unknown_option(const std::string& word, const CLI::App& app) {
   std::string name = word.substr(0, word.find('='));
-  return fmt::format("{} is not an option of `{}`{}", quote(name), app.get_name(),
-                     did_you_mean(name, option_names(app)));
+  std::string message = fmt::format("{} is not an option of `{}`", quote(name), app.get_name());
+  for (auto [foreign, ours] : kForeignOptions) {
+    bool known = name == foreign && app.get_option_no_throw(ours) != nullptr;
+    if (known) return fmt::format("{}; did you mean {}?", message, ours);
+  }
+  return message + did_you_mean(name, option_names(app));
 }
 
 std::string unknown_key(std::string_view key, const CLI::App& app) {
@@ -36,32 +50,67 @@ std::string unknown_key(std::string_view key, const CLI::App& app) {
                      near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }
 
-// The name that CLI11 puts before `separator`; it leaves out those of hidden options.
-std::string name_before(std::string_view text, std::string_view separator) {
-  std::string name(text.substr(0, std::min(text.find(separator), text.size())));
-  return name.empty() ? "an option" : name;
+// CLI11 leaves out the names of hidden options: the first given one for which `is_it` holds.
+template <class Pred>
+std::string hidden_name(const CLI::App& app, Pred is_it) {
+  for (const CLI::Option* option : app.get_options()) {
+    bool hidden = option->get_group().empty() && !option->get_lnames().empty();
+    if (hidden && option->count() > 0 && is_it(*option)) return "--" + option->get_lnames()[0];
+  }
+  return "an option";
 }
 
-std::string mismatch(std::string_view text) {
+// That whose value is in the error `text`.
+std::string hidden_name_of(std::string_view text, const CLI::App& app) {
+  return hidden_name(app, [&](const CLI::Option& option) {
+    return std::ranges::any_of(option.results(), [&](const std::string& value) {
+      return !value.empty() && text.contains(value);
+    });
+  });
+}
+
+// The name that CLI11 puts before `separator`.
+std::string name_before(std::string_view text, std::string_view separator) {
+  return std::string(text.substr(0, std::min(text.find(separator), text.size())));
+}
+
+std::string mismatch(std::string_view text, const CLI::App& app) {
+  auto repeated = [&](std::string name) {
+    auto twice = [](const CLI::Option& option) { return option.count() > 1; };
+    return (name.empty() ? hidden_name(app, twice) : name) + " is given more than once";
+  };
   std::string name = name_before(text, ":");
-  if (text.find(" missing") != text.npos || text.find("At least") != text.npos) {
-    return name + " needs a value";
-  }
-  if (text.find("At Most") != text.npos) return name + " is given more than once";
+  if (text.contains("At Most")) return repeated(name);
   if (text.starts_with("Expected")) {
     size_t at = text.find(" to ");
-    if (at != text.npos) return name_before(text.substr(at + 4), ",") + " is given more than once";
+    if (at != text.npos) return repeated(name_before(text.substr(at + 4), ","));
   }
-  return name_before(text, " was given") + " takes no value";
+  if (name.empty()) name = "an option";
+  if (text.contains(" missing") || text.contains("At least")) return name + " needs a value";
+  name = name_before(text, " was given");
+  return (name.empty() ? "an option" : name) + " takes no value";
 }
 
-std::string conversion(std::string_view text) {
+std::string conversion(std::string_view text, const CLI::App& app) {
   constexpr std::string_view kPrefix = "Could not convert: ";
   if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
   size_t at = text.find(" = ");
   if (at == text.npos) return std::string(text);
-  return fmt::format("{}: {} is not a number in the allowed range", text.substr(0, at),
-                     quote(text.substr(at + 3)));
+  std::string name(text.substr(0, at)), value(text.substr(at + 3));
+  return (name.empty() ? hidden_name_of(value, app) : name) + ": " + not_a_number(value);
+}
+
+// "NAME is required", with the values that NAME may have.
+std::string requirement(const std::string& text, const CLI::App& app) {
+  const CLI::Option* option = app.get_option_no_throw(name_before(text, " is required"));
+  std::string choices = option == nullptr ? "" : option->get_type_name();
+  size_t begin = choices.find('{'), end = choices.find('}');
+  if (begin == choices.npos || end == choices.npos) return text;
+  choices = choices.substr(begin + 1, end - begin - 1);
+  for (size_t comma = 0; (comma = choices.find(',', comma)) != choices.npos; comma += 2) {
+    choices.insert(comma + 1, " ");
+  }
+  return fmt::format("{} is missing; give one of {}", option->get_name(), choices);
 }
 
 }  // namespace
@@ -82,8 +131,10 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   if (dynamic_cast<const CLI::FileError*>(&error) != nullptr) {
     return fmt::format("--config {}: cannot read it", name_before(text, " was not readable"));
   }
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return mismatch(text);
-  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return conversion(text);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return mismatch(text, app);
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return conversion(text, app);
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) return requirement(text, app);
+  if (text.starts_with(": ")) return hidden_name_of(text, app) + text;
   return text;
 }
 

@@ -21,6 +21,7 @@ namespace {
 struct Explained {
   const char* names;
   const char* why;
+  bool number = false;  // what its value must be
 };
 
 // Flags for what Banyan always does, or for something it does not have.
@@ -55,9 +56,9 @@ constexpr std::array kOwnWay = std::to_array<Explained>({
     {"--sampling-backend,--moe-runner-backend,--fp8-gemm-backend", "Banyan has its own kernels"},
     {"--compilation-config", "kernels are compiled ahead of time"},
     {"--cuda-graph-max-bs,--max-seq-len-to-capture,--torch-compile-max-bs",
-     "steps that repeat become CUDA graphs, whatever their size"},
-    {"--swap-space",
-     "a request that makes way finds its prefix in the cache, or computes it again"},
+     "steps that repeat become CUDA graphs, whatever their size", true},
+    {"--swap-space", "a request that makes way finds its prefix in the cache, or computes it again",
+     true},
     {"--uvicorn-log-level,--log-level-http", "--log-level is of all messages"},
     {"--threads-batch", "--threads is for prompts, too"},
     {"--threads-http", "the server chooses how many it has"},
@@ -116,7 +117,6 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--admin-api-key",
     "--ssl-keyfile-password,--ssl-ciphers,--enable-ssl-refresh",
     "--is-embedding,--embedding,--embeddings,--pooling,--reranking,--rerank,--runner",
-    "--random-seed",
     "--stream-interval",
     "--crash-dump-folder",
     "--watchdog-timeout",
@@ -212,6 +212,7 @@ void add_noted(CLI::App& app) {
                  if (name == kFlashAttention && !value.empty()) {
                    need_one_of(name, value, {"on", "off", "auto", "1", "0"});
                  }
+                 if (option.number) need_number(name, value);
                  spdlog::info("{} has no effect: {}", name, option.why);
                });
   }

@@ -240,9 +240,7 @@ void add_default_options(CLI::App& app, RequestDefaults& defaults) {
   number("--presence-penalty", defaults.presence_penalty, "Lower tokens that appeared", -2.0, 2.0);
   number("--frequency-penalty", defaults.frequency_penalty,
          "Lower tokens by each time they appeared", -2.0, 2.0);
-  app.add_option("--seed,-s", defaults.seed, "Seed of requests that set none [random]")
-      ->check(check_seed)
-      ->type_name("S");
+  add_seed_option(app, defaults.seed, "Seed of requests that set none [random]");
   app.add_option("--max-tokens,-n,--n-predict,--predict", defaults.max_new_tokens,
                  "Maximum tokens of an answer that sets no limit; -1: what the context holds "
                  "[depends on the API]")

@@ -4,6 +4,9 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
 
 #include "base/quote.h"
 
@@ -32,10 +35,35 @@ CLI::ConfigItem read_item(const YAML::Node& name, const YAML::Node& value) {
   return item;
 }
 
+// Options that set the same thing: one on the command line takes the place of all in the file.
+using SameThing = std::array<const char*, 3>;
+constexpr std::array kSameThing = std::to_array<SameThing>({
+    {"--chunked-prefill-size", "--ubatch-size"},
+    {"--speculative-algorithm", "--spec-type", "--speculative-config"},
+    {"--kv-cache-dtype", "--cache-type-k", "--cache-type-v"},
+    {"--sampling-defaults", "--generation-config"},
+});
+
+bool is_overridden(const CLI::App& app, const std::string& name) {
+  const CLI::Option* option = app.get_option_no_throw("--" + name);
+  for (const SameThing& names : kSameThing) {
+    bool is_one = false, given = false;
+    for (const char* member : names) {
+      const CLI::Option* other = member == nullptr ? nullptr : app.get_option_no_throw(member);
+      if (other == nullptr) continue;
+      is_one = is_one || other == option;
+      given = given || other->count() > 0;
+    }
+    if (is_one && given) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<CLI::ConfigItem> YamlConfig::from_config(std::istream& input) const {
   std::vector<CLI::ConfigItem> items;
+  std::set<std::string> names;
   try {
     YAML::Node root = YAML::Load(input);
     if (root.IsNull()) return items;
@@ -43,7 +71,9 @@ std::vector<CLI::ConfigItem> YamlConfig::from_config(std::istream& input) const 
     for (const auto& entry : root) {
       // `name:` without a value leaves the option unset.
       CLI::ConfigItem item = read_item(entry.first, entry.second);
-      if (!item.inputs.empty()) items.push_back(std::move(item));
+      if (!names.insert(item.name).second) fail(fmt::format("{} is given twice", quote(item.name)));
+      if (item.inputs.empty() || is_overridden(app_, item.name)) continue;
+      items.push_back(std::move(item));
     }
   } catch (const YAML::Exception& e) {
     fail(fmt::format("not YAML at line {}, column {}: {}", e.mark.line + 1, e.mark.column + 1,
