@@ -304,6 +304,13 @@ TEST_F(Http, AWrongKeyIsToldFromAMissingOne) {
   EXPECT_NE(message("X-Api-Key: x\r\n").find("the API key is wrong"), std::string::npos);
 }
 
+TEST_F(Http, ASlashAtTheEndOfAPathSaysNothing) {
+  start();
+  EXPECT_EQ(get("/v1/models/").status, 200);
+  EXPECT_EQ(get("/v1/models//").status, 404);
+  EXPECT_EQ(get("/nothing/").status, 404);
+}
+
 TEST_F(Http, WhatTheServerDoesNotComputeIsARequestsError) {
   start();
   for (const char* path : {"/v1/embeddings", "/api/embed"}) {

@@ -288,6 +288,16 @@ TEST(Serve, ShowsTheStateDigestThatInspectShows) {
   EXPECT_NE(info["state_digest"], inspected(server.model(), "16"));
 }
 
+TEST(Serve, KeysMayBeGivenWithCommas) {
+  Serving server({"--api-key", "one,two", "--api-key", "three"});
+  ASSERT_NE(server.port(), 0) << server.log();
+  auto status = [&](const std::string& key) {
+    return server.client().get("/v1/models", "Authorization: Bearer " + key + "\r\n").status;
+  };
+  for (const char* key : {"one", "two", "three"}) EXPECT_EQ(status(key), 200) << key;
+  EXPECT_EQ(status("one,two"), 401);
+}
+
 TEST(Serve, TellsWhyItCannotStart) {
   Serving server;
   auto result = run_program({"serve", "--model-path", server.model(), "--load-format", "dummy",
