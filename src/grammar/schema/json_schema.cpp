@@ -267,10 +267,13 @@ class Emitter {
   // Whether names that no keyword speaks of are left out.
   bool has_only(const Shape& s, const std::vector<Property>& properties) const {
     if (!options_.disable_additional_properties || !s.property_names.empty()) return false;
-    auto has = [&](const char* key) {
-      return std::ranges::any_of(s.objects, [&](const Json* node) { return node->contains(key); });
-    };
-    if (!has("properties") || has("additionalProperties")) return false;
+    auto any = [&](auto is_it) { return std::ranges::any_of(s.objects, is_it); };
+    bool speaks_of_others = any([](const Json* node) {
+      return node->contains("additionalProperties") ||
+             node->value("unevaluatedProperties", Json()) == true;
+    });
+    bool names = any([](const Json* node) { return node->contains("properties"); });
+    if (!names || speaks_of_others) return false;
     auto possible = std::ranges::count_if(properties, [&](const Property& p) {
       return rules_[p.member].kind != Rules::Kind::kNever;
     });

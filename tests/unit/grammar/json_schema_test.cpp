@@ -195,6 +195,9 @@ TEST(JsonSchema, ObjectsHaveOnlyThePropertiesThatTheyName) {
   // Those that say more of others.
   EXPECT_TRUE(accepts(R"({"type": "object"})", R"({"b":2})"));
   EXPECT_TRUE(accepts(R"({"properties": {"a": {}}, "additionalProperties": true})", R"({"b":2})"));
+  EXPECT_TRUE(accepts(R"({"properties": {"a": {}}, "unevaluatedProperties": true})", R"({"b":2})"));
+  const char* unevaluated = R"({"properties": {"a": {}}, "unevaluatedProperties": {}})";
+  EXPECT_FALSE(Grammar::from_json_schema(unevaluated, {.strict = false})->matches(R"({"b":2})"));
   EXPECT_TRUE(accepts(R"({"properties": {"a": {}}, "minProperties": 2})", R"({"a":1,"b":2})"));
   EXPECT_TRUE(accepts(R"({"properties": {"a": {}}, "propertyNames": {"maxLength": 2}})",
                       R"({"a":1,"bc":2})"));
