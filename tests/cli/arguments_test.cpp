@@ -189,7 +189,7 @@ TEST(Arguments, NearNamesAreOffered) {
            {{"--model", "x"}, "comes before the verb"},
            {{"quantize", "x", "-q", "int4", "--out", "y"}, "did you mean --to?"},
            {{"serve", "x", "--cors", "*"}, "did you mean --cors-allow-origins?"},
-           {{"eval", "--data", "x", "--out", "y"}, "task is missing; give one of gsm8k, mmlu-pro"},
+           {{"eval", "--data", "x", "--out", "y"}, "TASK is missing; give one of gsm8k, mmlu-pro"},
            {{"run", "x", "--prompt", "a", "b"}, "more than one input is given"},
            {{"generate", "x", "--prompt", "a", "b"}, "more than one input is given"},
        }) {

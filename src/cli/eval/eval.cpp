@@ -224,7 +224,7 @@ void add_task_options(CLI::App& app, EvalOptions& o) {
     names.push_back(task.name);
     about += fmt::format("{} {}, {}", names.size() > 1 ? ";" : "", task.name, task.summary);
   }
-  app.add_option("task", o.task, about)
+  app.add_option("TASK", o.task, about)
       ->required()
       ->default_str("")
       ->transform(one_of(names))
