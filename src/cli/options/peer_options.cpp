@@ -60,11 +60,11 @@ constexpr std::array kOwnWay = std::to_array<Explained>({
     {"--swap-space", "a request that makes way finds its prefix in the cache, or computes it again",
      true},
     {"--uvicorn-log-level,--log-level-http", "--log-level is of all messages"},
-    {"--threads-batch", "--threads is for prompts, too"},
-    {"--threads-http", "the server chooses how many it has"},
-    {"--cache-reuse", "prefixes are reused to the token; what follows a change is computed"},
+    {"--threads-batch", "--threads is for prompts, too", true},
+    {"--threads-http", "the server chooses how many it has", true},
+    {"--cache-reuse", "prefixes are reused to the token; what follows a change is computed", true},
     {"--split-mode", "one GPU is used"},
-    {"--batch-size,--ubatch-size", "the engine cuts prompts itself"},
+    {"--batch-size,--ubatch-size", "the engine cuts prompts itself", true},
 });
 // What these choose is always found out.
 constexpr std::array kOnlyAuto =
@@ -218,6 +218,7 @@ void add_noted(CLI::App& app) {
   }
   add_hidden(app, "--n-gpu-layers,--gpu-layers", 1,
              [&app](const std::string& name, const std::string& count) {
+               need_number(name, count, {"auto", "all"});
                if (count == "0" && !chooses_gpu(app)) return;
                spdlog::warn(
                    "{} has no effect: all layers run on one device, the CPU unless --device is "
