@@ -355,9 +355,12 @@ TEST(LinearAttention, BothFormsOfEveryTableAreWithinTheirErrorBound) {
 
 class Recurrence : public testing::TestWithParam<Rule> {};
 
-// Whose prompts tensor cores take in tiles.
+// Whose prompts tensor cores take in tiles, of which a chunk may have several.
 Shape in_tiles(Rule rule) {
-  return {rule, 3, 128, rule == Rule::kDelta ? 128 : 64, 64, rule == Rule::kHeadDelta ? 3 : 1};
+  Shape shape = {rule, 3, 128, 64, 64, rule == Rule::kHeadDelta ? 3 : 1};
+  if (rule == Rule::kLinear) shape.value_dim = 192, shape.chunk = 128;
+  if (rule == Rule::kDelta) shape.value_dim = 128;
+  return shape;
 }
 
 // Several sequences in random spans, cut at chunks while they are in their prompts.
@@ -404,27 +407,29 @@ TEST_P(Recurrence, SpansNeighboursAndThreadsDoNotChangeABit) {
   }
 }
 
-// Prompts of one tile and of several, whole and in parts, and what follows them.
+// Prompts of one tile and of several, more of them than the emulation takes at once, whole and in
+// parts, and what follows them.
 TEST_P(Recurrence, TilesOfPrompts) {
   Random random(11);
   Shape shape = in_tiles(GetParam());
+  int64_t chunk = shape.chunk;
   for (const KernelTable* table : tables()) {
-    Inputs a(shape, 135, 130, random), b(shape, 50, 49, random);
+    Inputs a(shape, chunk + 71, chunk + 66, random), b(shape, 50, 49, random);
     Slots slots(shape, 4);
-    std::vector<float> begin = slots.step(*table, {{&a, 0, 0, 64}, {&b, 1, 0, 50}},
+    std::vector<float> begin = slots.step(*table, {{&a, 0, 0, chunk}, {&b, 1, 0, 50}},
                                           {{.span = 1, .position = 48, .slot = 2}});
     std::vector<float> whole = run_whole(*table, shape, a), after = run_whole(*table, shape, b);
     expect_near(shape, a, whole);
     expect_near(shape, b, after);
-    std::vector<float> rest = slots.step(*table, {{&a, 0, 64, 71}, {&b, 2, 49, 1}});
+    std::vector<float> rest = slots.step(*table, {{&b, 2, 49, 1}, {&a, 0, chunk, 71}});
     auto rows = [&](const std::vector<float>& of, int64_t first, int64_t count) {
       auto from = of.begin() + first * shape.value_width();
       return std::vector<float>(from, from + count * shape.value_width());
     };
-    EXPECT_TRUE(same_bits(rows(begin, 0, 64), rows(whole, 0, 64))) << table->name;
-    EXPECT_TRUE(same_bits(rows(rest, 0, 71), rows(whole, 64, 71))) << table->name;
-    EXPECT_TRUE(same_bits(rows(begin, 64, 50), after)) << table->name;
-    EXPECT_TRUE(same_bits(rows(rest, 71, 1), rows(after, 49, 1))) << table->name;
+    EXPECT_TRUE(same_bits(rows(begin, 0, chunk), rows(whole, 0, chunk))) << table->name;
+    EXPECT_TRUE(same_bits(rows(rest, 1, 71), rows(whole, chunk, 71))) << table->name;
+    EXPECT_TRUE(same_bits(rows(begin, chunk, 50), after)) << table->name;
+    EXPECT_TRUE(same_bits(rows(rest, 0, 1), rows(after, 49, 1))) << table->name;
   }
 }
 
