@@ -314,13 +314,21 @@ class TilePreparation {
     join_squares<kSixteen>();
     join_squares<2 * kSixteen>();
   }
-  // T of squares of twice the size: what is below the first half's and beside the second half's.
+  // A value of the squares [size, size] that T lacks: row `row` of all of them and column c of its
+  // own, which is in row `below` and column first + c of T.
+  struct SquarePlace {
+    int row, c, first, below;
+  };
+  // T of blocks of 2 size rows, from that of their halves.
   template <int size>
   BANYAN_DEVICE void join_squares() {
     constexpr int kCount = kStateTile / 2 * size;  // of values, of all squares
+    auto place_of = [](int64_t item) {
+      int row = static_cast<int>(item) / size, first = row / size * 2 * size;
+      return SquarePlace{row, static_cast<int>(item) % size, first, first + size + row % size};
+    };
     for_each(block_, kCount, [&](int64_t item) {
-      int row = static_cast<int>(item) / size, c = static_cast<int>(item) % size;
-      int first = row / size * 2 * size, below = first + size + row % size;
+      auto [row, c, first, below] = place_of(item);
       float sum = 0;
       BANYAN_UNROLL
       for (int m = 0; m < size; ++m) {
@@ -329,8 +337,7 @@ class TilePreparation {
       m_.inverse.products[row][c] = sum;
     });
     for_each(block_, kCount, [&](int64_t item) {
-      int row = static_cast<int>(item) / size, c = static_cast<int>(item) % size;
-      int first = row / size * 2 * size, below = first + size + row % size;
+      auto [row, c, first, below] = place_of(item);
       float sum = 0;
       BANYAN_UNROLL
       for (int m = 0; m < size; ++m) {
