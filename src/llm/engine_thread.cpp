@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <unordered_set>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/os/memory.h"
 
 namespace banyan {
 namespace {
@@ -101,7 +103,7 @@ class EngineThread::Impl {
       : engine_(engine),
         options_(std::move(options)),
         backlog_(std::make_shared<Backlog>(options_.steps_behind_max)),
-        thread_([this] { loop(); }) {}
+        thread_([this] { run(); }) {}
 
   Result<std::shared_ptr<Submission>> submit(std::vector<GenerateRequest> requests,
                                              SubmissionSinks sinks);
@@ -110,6 +112,7 @@ class EngineThread::Impl {
 
  private:
   void loop();
+  void run();
   // Waits up to `wait` for commands. False when the thread should end.
   bool take_commands(std::chrono::milliseconds wait);
   void execute(SubmitCommand& command);
@@ -197,6 +200,14 @@ void EngineThread::Impl::loop() {
 }
 
 bool EngineThread::Impl::take_commands(std::chrono::milliseconds wait) {
+void EngineThread::Impl::run() {
+  try {
+    loop();
+  } catch (const std::bad_alloc& e) {  // within a step, which cannot be repeated
+    exit_without_memory(e);
+  }
+}
+
   std::unique_lock lock(mutex_);
   auto called = [&] { return stopping_ || !commands_.empty(); };
   if (wait.count() > 0 && !called()) wake_.wait_for(lock, wait, called);

@@ -4,11 +4,13 @@
 #include <filesystem>
 
 #include "cli/program.h"
+#include "support/sanitized.h"
 
 namespace banyan::broken_models_test {
 namespace {
 
 using test::golden_model;
+using test::nano_model;
 using test::ProgramResult;
 using test::run_program;
 using test::TemporaryFolder;
@@ -78,6 +80,17 @@ TEST(BrokenModels, WeightsCutShort) {
     folder.write("model.safetensors", weights.substr(0, bytes));
     expect_unusable(folder.path(), "model.safetensors");
   }
+}
+
+// It aborted the program.
+TEST(BrokenModels, TooLittleAddressSpace) {
+  if (test::kSanitized) GTEST_SKIP() << "a sanitizer needs terabytes of address space";
+  ProgramResult result =
+      run_program({"generate", nano_model(), "hi", "--threads", "2"}, "", rlim_t{1'000'000} << 10);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(result.err.contains("cannot reserve ")) << result.err;
+  EXPECT_TRUE(result.err.contains("--max-total-tokens")) << result.err;
 }
 
 TEST(BrokenModels, TokenizerThatIsNotJson) {

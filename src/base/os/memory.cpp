@@ -1,14 +1,20 @@
 #include "base/os/memory.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <utility>
 
-#include "base/check.h"
 #include "base/os/cgroup.h"
+#include "base/os/standard_error.h"
+#include "base/signed.h"
+#include "base/units.h"
 
 namespace banyan {
 namespace {
@@ -50,11 +56,23 @@ int64_t cgroup_file_bytes(const std::string& folder, const std::string& prefix) 
 
 }  // namespace
 
+ReservationError::ReservationError(size_t bytes, int error)
+    : message_(fmt::format(
+          "cannot reserve {} of address space ({}); choose a smaller --max-total-tokens or "
+          "--mem-fraction-static, or raise the limit that `ulimit -v` shows",
+          format_bytes(narrow<int64_t>(bytes)), std::strerror(error))) {}
+
+void exit_without_memory(const std::exception& error) {
+  write_stderr(fmt::format("banyan: out of memory: {}\n", error.what()));
+  flush_stderr();
+  std::_Exit(EXIT_FAILURE);
+}
+
 std::byte* reserve_memory(size_t bytes) {
   if (bytes == 0) return nullptr;
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  CHECK(data != MAP_FAILED, "cannot reserve {} bytes", bytes);
+  if (data == MAP_FAILED) throw ReservationError(bytes, errno);
   if (bytes >= kHugePageBytes) ::madvise(data, bytes, MADV_HUGEPAGE);
   return static_cast<std::byte*>(data);
 }

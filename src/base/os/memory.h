@@ -4,11 +4,27 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <new>
 #include <string>
 
 namespace banyan {
 
-// Reserves `bytes` of zeros; null for 0 bytes. Aborts if the address space is exhausted.
+// The address space is exhausted or limited. what() has the size, the reason and what to do.
+class ReservationError : public std::bad_alloc {
+ public:
+  ReservationError(size_t bytes, int error);  // `error`: an errno
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  std::string message_;
+};
+
+// Ends the process with exit code 1 and a message, without destructors: for threads that others
+// wait for, so that an exception cannot leave them.
+[[noreturn]] void exit_without_memory(const std::exception& error);
+
+// Reserves `bytes` of zeros; null for 0 bytes. Throws ReservationError.
 std::byte* reserve_memory(size_t bytes);
 void release_memory(std::byte* data, size_t bytes);
 

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <new>
 #include <string>
 
 #include "base/check.h"
 #include "base/os/cgroup.h"
+#include "base/os/memory.h"
 #include "base/threads/pause.h"
 
 namespace banyan {
@@ -29,6 +31,15 @@ void note_place(std::atomic<int>& place) {
   int processor = ::sched_getcpu();
   if (place.load(std::memory_order_relaxed) != processor) {
     place.store(processor, std::memory_order_relaxed);
+  }
+}
+
+// The workers of a job wait for each other at barriers, so none may leave it by an exception.
+void take_share(FunctionRef<void(int)> job, int worker) {
+  try {
+    job(worker);
+  } catch (const std::bad_alloc& e) {
+    exit_without_memory(e);
   }
 }
 
@@ -182,7 +193,7 @@ void ThreadPool::hand_out(FunctionRef<void(int)> job, int workers) {
     leave_workers(places_);
     note_place(places_[0].processor);
   }
-  job(0);
+  take_share(job, 0);
   wait_for_change(finished_, finished);
 }
 
@@ -192,7 +203,7 @@ void ThreadPool::work(int worker) {
     wait_for_change(jobs_, seen++);
     if (stopping_.load(std::memory_order_relaxed)) return;
     note_place(places_[worker].processor);
-    (*job_)(worker);
+    take_share(*job_, worker);
   } while (take_part(worker, seen));
 }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <new>
+#include <string>
 #include <utility>
 
 #include "support/shared.h"
@@ -23,6 +25,22 @@ TEST(MemoryBlock, ReservesMoreThanTheMachineHas) {
   MemoryBlock block(size_t{1} << 42);
   block.data()[size_t{1} << 41] = std::byte{1};
   EXPECT_EQ(block.data()[size_t{1} << 41], std::byte{1});
+}
+
+// It aborted the program.
+TEST(MemoryBlock, ThrowsWhatCannotBeReservedAndWhatToDo) {
+  MemoryBlock block(4096);
+  std::byte* data = block.data();
+  try {
+    block = MemoryBlock(size_t{1} << 60);
+    FAIL() << "reserved";
+  } catch (const std::bad_alloc& e) {
+    std::string what = e.what();
+    EXPECT_TRUE(what.contains("cannot reserve 1153 PB of address space")) << what;
+    EXPECT_TRUE(what.contains("--max-total-tokens")) << what;
+    EXPECT_TRUE(what.contains("ulimit -v")) << what;
+  }
+  EXPECT_EQ(block.data(), data) << "lost what it had";
 }
 
 TEST(MemoryBlock, MovesAndMayBeEmpty) {

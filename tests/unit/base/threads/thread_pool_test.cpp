@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <new>
 #include <set>
 
 namespace banyan::thread_pool_test {
@@ -50,6 +51,19 @@ TEST_P(ThreadPoolOf, SharesCoverEveryIndexOnceAndStartAtMultiplesOfTheGrain) {
       EXPECT_EQ(misaligned, 0) << count << " by " << grain;
     }
   }
+}
+
+// The other workers may be at a barrier, so that no exception can be passed on.
+TEST(ThreadPool, EndsTheProcessIfAWorkerRunsOutOfMemory) {
+  EXPECT_EXIT(
+      {
+        ThreadPool pool(2);
+        pool.run([&](int worker) {
+          if (worker == 1) throw std::bad_alloc();
+          pool.barrier();
+        });
+      },
+      testing::ExitedWithCode(1), "banyan: out of memory: ");
 }
 
 // Workers that left and came back miss no job and run none twice.
