@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "banyan/options.h"
 #include "cli/program.h"
 
 namespace banyan::arguments_test {
@@ -170,6 +171,17 @@ TEST(Arguments, ErrorsNameOptionsAsTheyWereTyped) {
     words.insert(words.end(), mistake.words.begin(), mistake.words.end());
     expect_usage_error({words, mistake.named});
   }
+}
+
+// CLI11 made an absent flag false: `serve --device cuda` did not overlap its steps.
+TEST(Arguments, AnAbsentFlagIsNotItsNegation) {
+  auto parse = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--model", "x"});
+    return parse_engine_options(words).value();
+  };
+  EXPECT_EQ(parse({}).overlap_schedule, std::nullopt);
+  EXPECT_EQ(parse({"--async-scheduling"}).overlap_schedule, true);
+  EXPECT_EQ(parse({"--disable-overlap-schedule"}).overlap_schedule, false);
 }
 
 TEST(Arguments, NearNamesAreOffered) {

@@ -139,6 +139,11 @@ void need_one_of(const std::string& option, std::string& text, std::vector<std::
   if (!error.empty()) throw CLI::ValidationError(option, error);
 }
 
+CLI::Option* add_choice_flag(CLI::App& app, const std::string& names, std::optional<bool>& value,
+                             const std::string& description) {
+  return app.add_flag_function(names, [&value](int64_t count) { value = count > 0; }, description);
+}
+
 void add_hidden_choice(CLI::App& app, const std::string& name, std::vector<std::string> names,
                        std::function<void(const std::string&)> read) {
   app.add_option_function<std::string>(

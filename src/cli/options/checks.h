@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -40,6 +41,11 @@ CLI::Validator count_or_rest();
 CLI::Validator one_of(std::vector<std::string> names, std::vector<std::string> aliases = {});
 // The same for the value of a hidden option, whose name CLI11 leaves out of its errors.
 void need_one_of(const std::string& option, std::string& text, std::vector<std::string> names);
+// A flag whose absence differs from its negation. CLI11's add_flag would count from 0, which is not
+// absent.
+CLI::Option* add_choice_flag(CLI::App& app, const std::string& names, std::optional<bool>& value,
+                             const std::string& description);
+
 // A hidden option with one of these values, with which read(value) is called.
 void add_hidden_choice(CLI::App& app, const std::string& name, std::vector<std::string> names,
                        std::function<void(const std::string&)> read);

@@ -84,7 +84,8 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
       ->type_name("N");
   app.add_flag("--disable-radix-cache,--no-enable-prefix-caching,--no-cache-prompt",
                o.no_radix_cache, "Do not cache prefixes for later requests");
-  app.add_flag(
+  add_choice_flag(
+      app,
       "--enable-overlap-schedule,--async-scheduling,!--disable-overlap-schedule,"
       "!--no-async-scheduling",
       engine.overlap_schedule,
