@@ -103,6 +103,9 @@ struct EngineConfig {
   // model says.
   int64_t moba_block_tokens = 0;
   int64_t moba_top_k = 0;
+  // Whether generated tokens select blocks as prompts do, or attend to all keys. Absent: as the
+  // model says (use_moba_decode), and true for a model without MoBA.
+  std::optional<bool> moba_decode;
 
   // The format of cached keys and values, or latents: auto (the weights' type), bf16, f16, f32, or
   // fp8_e4m3 (or fp8) and int8, which are quantised row by row and take half the bytes of bf16.

@@ -125,6 +125,7 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
                       .draft_vocabulary = config.draft_vocabulary,
                       .moba_block_tokens = config.moba_block_tokens,
                       .moba_top_k = config.moba_top_k,
+                      .moba_decode = config.moba_decode,
                       .rank = context.rank,
                       .dry = dry,
                       .progress = context.progress};
@@ -182,8 +183,8 @@ Status check_weight_only(std::span<const MatrixRecord> matrices) {
       fmt::join(stored, " and "));
 }
 
-// Among paged states, only MLA latents have an expanded form.
-bool is_expanded(const StateSpec& state) {
+// Expanded MLA, or MoBA whose generated tokens attend to all keys.
+bool has_two_forms(const StateSpec& state) {
   return state.unit == StateUnit::kPage && state.two_forms;
 }
 
@@ -192,18 +193,48 @@ bool is_index_key(const StateSpec& state) {
   return state.name.ends_with("index_keys");
 }
 
-// MoBA's sizes apply to layers that select blocks of keys, or could.
+// Among models with such a state, layers select blocks of keys (MoBA).
+bool sums_keys(const StateSpec& state) {
+  return state.name.ends_with("key_sums");
+}
+
+// MoBA's options apply to layers that select blocks of keys, or could.
 Status check_moba(const EngineConfig& config, const std::string& architecture,
                   std::span<const StateSpec> states) {
-  if (config.moba_block_tokens == 0 && config.moba_top_k == 0) return {};
-  auto sums_keys = [](const StateSpec& state) { return state.name.ends_with("key_sums"); };
-  if (std::ranges::none_of(states, sums_keys)) {
+  if (std::ranges::any_of(states, sums_keys)) return {};
+  if (config.moba_block_tokens > 0 || config.moba_top_k > 0) {
     return unsupported(
         "moba_block_tokens is {} and moba_top_k {}, but {} has no grouped-query attention to all "
         "positions that could select blocks; leave out --moba-block-size and --moba-topk",
         config.moba_block_tokens, config.moba_top_k, quote(architecture));
   }
+  if (config.moba_decode) {
+    return unsupported(
+        "moba_decode is {}, but {} selects no blocks of keys; leave out --moba-decode, or give "
+        "--moba-block-size and --moba-topk for an experiment",
+        *config.moba_decode, quote(architecture));
+  }
   return {};
+}
+
+// Lines for the log: what differs from the model as it was trained, or surprises.
+std::vector<std::string> notes_on_moba(const EngineConfig& config,
+                                       std::span<const StateSpec> states) {
+  std::vector<std::string> notes;
+  if (config.moba_block_tokens > 0 || config.moba_top_k > 0) {
+    notes.push_back(fmt::format(
+        "experiment: attention selects blocks of keys as options say, not as {} was trained",
+        config.model_path));
+  }
+  bool dense = std::ranges::any_of(states, sums_keys) && std::ranges::any_of(states, has_two_forms);
+  if (dense && !config.moba_decode) {
+    notes.push_back(fmt::format(
+        "MoBA selects blocks only in prompts: use_moba_decode is off in the config of {}, so "
+        "generated tokens attend to all keys and are computed again when a later prompt has them; "
+        "--moba-decode selects blocks there, too",
+        config.model_path));
+  }
+  return notes;
 }
 
 }  // namespace
@@ -242,7 +273,8 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
         "--index-dtype",
         quote(config.index_dtype), quote(architecture));
   }
-  if (config.mla_prefill == "expanded" && std::ranges::none_of(planned.states, is_expanded)) {
+  if (config.mla_prefill == "expanded" && (std::ranges::none_of(planned.states, has_two_forms) ||
+                                           std::ranges::any_of(planned.states, sums_keys))) {
     return unsupported(
         "mla_prefill is \"expanded\", but {} has no latent attention (MLA); leave it at "
         "\"absorbed\"",
@@ -256,13 +288,10 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   }
   warn_unknown(file, architecture);
   if (context.dry) return identified(load, std::move(planned));
-  if (config.moba_block_tokens > 0 || config.moba_top_k > 0) {
+  if (auto notes = notes_on_moba(config, planned.states); !notes.empty()) {
     static std::once_flag said;  // once per process, not once per rank and draft model
     std::call_once(said, [&] {
-      spdlog::info(
-          "experiment: attention selects blocks of keys as options say, not as {} was "
-          "trained",
-          config.model_path);
+      for (const std::string& note : notes) spdlog::info("{}", note);
     });
   }
   int64_t available = context.queue->available_bytes();

@@ -644,6 +644,10 @@ int64_t Builder::moba_top_k() const {
   return loader_->options_.moba_top_k;
 }
 
+std::optional<bool> Builder::moba_decode() const {
+  return loader_->options_.moba_decode;
+}
+
 bool Builder::has(std::string_view name) const {
   const WeightSource* source = loader_->options_.source;
   if (source == nullptr) return false;

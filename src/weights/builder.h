@@ -97,8 +97,9 @@ struct LoadOptions {
   int64_t draft_vocabulary = 0;            // how many tokens it drafts; 0: all
   // Of attention to blocks, in place of what the model says; 0: the model's own.
   int64_t moba_block_tokens = 0, moba_top_k = 0;
-  Rank rank;         // the rank whose part of the weights is read
-  bool dry = false;  // only check and count; read and reserve nothing
+  std::optional<bool> moba_decode;  // likewise, for generated tokens
+  Rank rank;                        // the rank whose part of the weights is read
+  bool dry = false;                 // only check and count; read and reserve nothing
   LoadProgress progress;
 };
 
@@ -263,9 +264,10 @@ class Builder {
   bool prediction() const;
   // LoadOptions::draft_vocabulary.
   int64_t draft_vocabulary() const;
-  // LoadOptions::moba_block_tokens and moba_top_k.
+  // LoadOptions::moba_block_tokens, moba_top_k and moba_decode.
   int64_t moba_block_tokens() const;
   int64_t moba_top_k() const;
+  std::optional<bool> moba_decode() const;
 
   // The same scope, for weights that only a share of the tokens pass through.
   Builder with_share(const TokenShare& share) const;

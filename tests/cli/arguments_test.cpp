@@ -184,6 +184,9 @@ TEST(Arguments, AnAbsentFlagIsNotItsNegation) {
   EXPECT_EQ(parse({"--disable-overlap-schedule"}).overlap_schedule, false);
 }
 
+  EXPECT_EQ(parse({}).moba_decode, std::nullopt);
+  EXPECT_EQ(parse({"--moba-decode"}).moba_decode, true);
+  EXPECT_EQ(parse({"--no-moba-decode"}).moba_decode, false);
 TEST(Arguments, NearNamesAreOffered) {
   for (const Mistake& mistake : std::vector<Mistake>{
            {{"serv"}, "did you mean `banyan serve`?"},

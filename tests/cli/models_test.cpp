@@ -33,5 +33,28 @@ TEST(Models, ArePrintedAsThePageHasThem) {
       << tables.out;
 }
 
+// It was silent, and no option changed it.
+TEST(Models, WithDenseDecodeByDefaultSaySo) {
+  test::TemporaryFolder folder;
+  std::string golden = test::source_path("tests/golden/models/ring-sparse");
+  Json config = parse_json(read_file(golden + "/config.json").value(), "config").value();
+  config.erase("use_moba_decode");
+  folder.write("config.json", config.dump());
+  std::vector<std::string> words = {"generate",      folder.path(), "--prompt-ids",     "1,5,9",
+                                    "--load-format", "dummy",       "--max-new-tokens", "2",
+                                    "--log-level",   "info"};
+  test::ProgramResult dense = run_program(words);
+  ASSERT_EQ(dense.exit_code, 0) << dense.err;
+  EXPECT_TRUE(dense.err.contains("MoBA selects blocks only in prompts")) << dense.err;
+  EXPECT_TRUE(dense.err.contains("--moba-decode selects blocks there")) << dense.err;
+  for (const char* option : {"--moba-decode", "--no-moba-decode"}) {
+    std::vector<std::string> chosen = words;
+    chosen.push_back(option);
+    test::ProgramResult result = run_program(chosen);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_FALSE(result.err.contains("MoBA selects blocks only in prompts")) << result.err;
+  }
+}
+
 }  // namespace
 }  // namespace banyan::models_test

@@ -34,6 +34,7 @@ constexpr std::array kNames = std::to_array<ConfigName>({
     {"ngram_tokens_max", "--speculative-ngram-max-match-window-size"},
     {"moba_block_tokens", "--moba-block-size"},
     {"moba_top_k", "--moba-topk"},
+    {"moba_decode", "--moba-decode"},
     {"max_new_tokens", "--max-tokens"},
     {"connections_max", "--max-connections"},
     {"body_bytes_max", "--max-request-bytes"},

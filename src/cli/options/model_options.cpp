@@ -166,6 +166,9 @@ void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& us
                  "Number of blocks that a token attends to with MoBA, including its own")
       ->check(between(int64_t{1}, int64_t{1} << 12))
       ->type_name("N");
+  add_choice_flag(app, "--moba-decode,!--no-moba-decode", config.moba_decode,
+                  "MoBA: generated tokens also select blocks, or attend to all keys [as "
+                  "config.json's use_moba_decode says]");
   app.add_option("--kv-cache-dtype", config.kv_cache_dtype,
                  "Format of cached keys and values; fp8_e4m3 (or fp8) and int8: half the memory of "
                  "bf16, with rounding; auto: as the weights")

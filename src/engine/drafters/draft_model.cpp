@@ -356,6 +356,7 @@ EngineConfig draft_config(const EngineConfig& config) {
   draft.quantization_overrides.clear();
   draft.mla_prefill = "absorbed";
   draft.moba_block_tokens = draft.moba_top_k = 0;  // those of the other model
+  draft.moba_decode.reset();
   draft.expert_counts = draft.state_digest = false;
   draft.drafters.clear();
   draft.draft_model_path.clear();

@@ -105,6 +105,9 @@ StateIdentity identify_states(const EngineConfig& config, const LoadedModel& mod
     identity.parts.emplace_back(
         "moba", fmt::format("{} x {}", config.moba_block_tokens, config.moba_top_k));
   }
+  if (config.moba_decode) {
+    identity.parts.emplace_back("moba decode", *config.moba_decode ? "blocks" : "all keys");
+  }
   return identity;
 }
 

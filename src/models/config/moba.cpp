@@ -86,7 +86,9 @@ Status choose_blocks(const Builder& b, LayeredDecoderConfig& c) {
       shape.by_option = true;
       attention->moba = shape;
     }
-    if (selects(*attention)) TRY(check_scores(*attention, c.context_tokens));
+    if (!selects(*attention)) continue;
+    attention->moba->decode = b.moba_decode().value_or(attention->moba->decode);
+    TRY(check_scores(*attention, c.context_tokens));
   }
   return {};
 }

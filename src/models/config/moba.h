@@ -16,10 +16,10 @@ namespace banyan {
 // all keys.
 std::vector<MobaShape> read_moba(const ConfigFile& config, int64_t layers);
 
-// Applies the options of the load: they override the sizes in layers that select blocks. In a model
-// without such layers, they make all suitable layers select. Refuses (kInvalidArgument) only one of
-// the two sizes for such a model, and (kUnsupported) more blocks per context than a step has room
-// to score.
+// Applies the options of the load: they override the sizes in layers that select blocks, and
+// whether generated tokens select. In a model without such layers, the sizes make all suitable
+// layers select. Refuses (kInvalidArgument) only one of the two sizes for such a model, and
+// (kUnsupported) more blocks per context than a step has room to score.
 Status choose_blocks(const Builder& b, LayeredDecoderConfig& c);
 
 }  // namespace banyan

@@ -77,6 +77,31 @@ TEST(SparseFamilies, TakeSizesOfBlocksFromOptions) {
   EXPECT_NE(mixer_of(config, 0).find("leave out --moba-block-size"), std::string::npos);
 }
 
+// Without use_moba_decode generated tokens attend to all keys; no option changed that.
+TEST(SparseFamilies, TakeBlocksInDecodeFromTheConfigOrAnOption) {
+  CheckpointCopy copy("ring-sparse");
+  copy.config.erase("use_moba_decode");
+  TemporaryFolder folder;
+  copy.save(folder);
+  EngineConfig config = {.model_path = folder.path()};
+  EXPECT_EQ(mixer_of(config, 0), "gqa, 3 blocks of 8 in prompts");
+  config.moba_decode = true;
+  EXPECT_EQ(mixer_of(config, 0), "gqa, 3 blocks of 8");
+  config.moba_top_k = 5;
+  EXPECT_EQ(mixer_of(config, 0), "gqa, 5 blocks of 8 by option");
+  config = {.model_path = golden_folder("ring-sparse"), .moba_decode = false};
+  EXPECT_EQ(mixer_of(config, 0), "gqa, 3 blocks of 8 in prompts");
+  config.model_path = golden_folder("qwen3-tied");
+  std::string refused = mixer_of(config, 0);
+  EXPECT_TRUE(refused.contains("moba_decode is false")) << refused;
+  EXPECT_TRUE(refused.contains("leave out --moba-decode")) << refused;
+  config.moba_block_tokens = config.moba_top_k = 16;
+  EXPECT_EQ(mixer_of(config, 0), "gqa, 16 blocks of 16 in prompts by option");
+  // Two forms of pages are not those of latents.
+  config.mla_prefill = "expanded";
+  EXPECT_TRUE(mixer_of(config, 0).contains("has no latent attention")) << mixer_of(config, 0);
+}
+
 // Keys of MiniMax-M3's index, as published and as transformers saves them.
 TEST(SparseFamilies, ReadAnIndexOfBlocksStrictly) {
   auto with = [](const char* key, const Json& value) {
