@@ -8,6 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "engine/drafters/expected_tokens.h"
+
 namespace banyan::cli {
 namespace {
 
@@ -70,11 +72,6 @@ std::vector<SpeculationResult> with_total(const std::vector<SpeculationResult>& 
 
 double acceptance_of(const SpeculationStep& sum) {
   return quotient(sum.accepted, sum.reached);
-}
-
-double expected_tokens(double acceptance, double drafts) {
-  if (acceptance >= 1) return 1 + drafts;
-  return (1 - std::pow(acceptance, drafts + 1)) / (1 - acceptance);
 }
 
 std::string interval(const Ratio& ratio) {

@@ -9,6 +9,7 @@
 #include "base/divide.h"
 #include "base/signed.h"
 #include "engine/drafters/emulated.h"
+#include "engine/drafters/expected_tokens.h"
 #include "kernels/follow.h"
 
 namespace banyan {
@@ -30,13 +31,6 @@ double now_s() {
 bool ends_text(const Sequence& s, TokenId token) {
   const std::vector<TokenId>& stops = s.request.options.stop_token_ids;
   return std::ranges::find(stops, token) != stops.end();
-}
-
-// Expected number of accepted tokens of a draft with `tokens` tokens.
-double expected_tokens(double rate, int64_t tokens) {
-  double kept = 1, all = 0;
-  for (int64_t j = 0; j < tokens; ++j) all += kept *= rate;
-  return all;
 }
 
 }  // namespace
@@ -311,7 +305,8 @@ bool Speculator::asks(int source, Offer& offer, int64_t tokens_max) const {
   task.acceptance = &acceptance_;
   task.source = source;
   task.branches_max = branches_max_;
-  return expected_tokens(rate(s, source), task.tokens_max) > offer.promise;
+  double accepted = expected_tokens(rate(s, source), static_cast<double>(task.tokens_max)) - 1;
+  return accepted > offer.promise;
 }
 
 void Speculator::ask(int source, std::span<Offer> offers, int64_t running) {
