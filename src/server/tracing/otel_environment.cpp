@@ -1,9 +1,9 @@
 #include "server/tracing/otel_environment.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
+#include "base/percent.h"
 #include "base/quote.h"
 
 namespace banyan {
@@ -13,22 +13,6 @@ std::string_view trimmed(std::string_view text) {
   size_t begin = std::min(text.find_first_not_of(' '), text.size());
   text.remove_prefix(begin);
   return text.substr(0, text.find_last_not_of(' ') + 1);
-}
-
-// %20 and the like; anything else stays as it is.
-std::string percent_decoded(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    unsigned code = 0;
-    bool escaped = text[i] == '%' && i + 2 < text.size();
-    if (escaped) {
-      const char* digits = text.data() + i + 1;
-      escaped = std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2;
-    }
-    out += escaped ? static_cast<char>(code) : text[i];
-    if (escaped) i += 2;
-  }
-  return out;
 }
 
 bool is_header_name(std::string_view name) {
@@ -51,7 +35,9 @@ Status read_headers(std::string_view variable, std::string_view text,
     if (trimmed(one).empty()) continue;
     size_t equals = std::min(one.find('='), one.size());
     std::string_view name = trimmed(one.substr(0, equals));
-    std::string value = percent_decoded(trimmed(one.substr(std::min(equals + 1, one.size()))));
+    std::string_view text = trimmed(one.substr(std::min(equals + 1, one.size())));
+    // As in W3C's baggage, a % that begins no escape stands for itself.
+    std::string value = percent_decode(text).value_or(std::string(text));
     if (equals == one.size() || !is_header_name(name) || !is_header_value(value)) {
       return invalid_argument("{}: {} is not a header of the form name=value", variable,
                               quote(name.substr(0, 64)));
