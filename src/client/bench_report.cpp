@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <string_view>
 
+#include "base/error.h"
 #include "base/percentile.h"
+#include "base/quote.h"
 
 namespace banyan {
 namespace {
@@ -16,6 +19,27 @@ constexpr size_t kTableColumns = 50;
 
 double rate(int64_t count, double seconds) {
   return seconds > 0 ? count / seconds : 0;
+}
+
+// Milliseconds of one request.
+struct RequestLatency {
+  double ttft_ms = 0, e2e_ms = 0;
+  double tpot_ms = 0;  // 0 for a single token
+};
+
+RequestLatency latency_of(const RequestRecord& record) {
+  RequestLatency latency{.ttft_ms = (record.first_s - record.begin_s) * 1e3,
+                         .e2e_ms = (record.last_s - record.begin_s) * 1e3};
+  if (record.output_tokens > 1) {
+    latency.tpot_ms = (record.last_s - record.first_s) * 1e3 / (record.output_tokens - 1);
+  }
+  return latency;
+}
+
+bool meets(const RequestLatency& latency, const GoodputLimits& limits) {
+  return latency.ttft_ms <= limits.ttft_ms.value_or(latency.ttft_ms) &&
+         latency.tpot_ms <= limits.tpot_ms.value_or(latency.tpot_ms) &&
+         latency.e2e_ms <= limits.e2e_ms.value_or(latency.e2e_ms);
 }
 
 class Table {
@@ -73,9 +97,34 @@ Distribution distribution_of(std::vector<double> samples) {
   return d;
 }
 
-BenchReport report_of(const BenchResult& result) {
+Result<GoodputLimits> read_goodput(const std::vector<std::string>& words) {
+  GoodputLimits limits;
+  for (const std::string& word : words) {
+    size_t colon = std::min(word.find(':'), word.size());
+    std::string name = word.substr(0, colon);
+    std::optional<double>* limit = name == "ttft"   ? &limits.ttft_ms
+                                   : name == "tpot" ? &limits.tpot_ms
+                                   : name == "e2el" ? &limits.e2e_ms
+                                                    : nullptr;
+    double ms = -1;
+    const char *begin = word.data() + std::min(colon + 1, word.size()),
+               *end = word.data() + word.size();
+    bool number = std::from_chars(begin, end, ms).ptr == end && begin != end;
+    if (limit == nullptr || !number || !(ms >= 0)) {
+      return invalid_argument(
+          "--goodput {} is not ttft:MS, tpot:MS or e2el:MS, with a number of milliseconds",
+          quote(word));
+    }
+    if (limit->has_value()) return invalid_argument("--goodput has {} twice", name);
+    *limit = ms;
+  }
+  return limits;
+}
+
+BenchReport report_of(const BenchResult& result, const GoodputLimits& limits) {
   BenchReport r{.duration_s = result.duration_s, .concurrency_peak = result.concurrency_peak};
   std::vector<double> e2e_ms, ttft_ms, tpot_ms;
+  int64_t good = 0;
   for (const RequestRecord& record : result.records) {
     if (!record.ok) {
       ++r.failed;
@@ -85,16 +134,17 @@ BenchReport report_of(const BenchResult& result) {
     r.input_tokens += record.prompt_tokens;
     r.output_tokens += record.output_tokens;
     r.cached_tokens += record.cached_tokens;
-    e2e_ms.push_back((record.last_s - record.begin_s) * 1e3);
-    ttft_ms.push_back((record.first_s - record.begin_s) * 1e3);
-    if (record.output_tokens > 1) {
-      tpot_ms.push_back((record.last_s - record.first_s) * 1e3 / (record.output_tokens - 1));
-    }
+    RequestLatency latency = latency_of(record);
+    e2e_ms.push_back(latency.e2e_ms);
+    ttft_ms.push_back(latency.ttft_ms);
+    if (record.output_tokens > 1) tpot_ms.push_back(latency.tpot_ms);
+    good += meets(latency, limits);
   }
   if (r.input_tokens > 0) {
     r.cache_hit_rate = static_cast<double>(r.cached_tokens) / r.input_tokens;
   }
   r.requests_per_s = rate(r.completed, r.duration_s);
+  if (limits.any()) r.goodput_requests_per_s = rate(good, r.duration_s);
   r.input_tokens_per_s = rate(r.input_tokens, r.duration_s);
   r.output_tokens_per_s = rate(r.output_tokens, r.duration_s);
   // Skip the last, partial second, unless it is the only one.
@@ -128,6 +178,9 @@ std::string table_of(const BenchReport& r, const BenchSetting& setting) {
   table.row("Total cached tokens:", r.cached_tokens);
   table.row("Cache hit rate:", fmt::format("{:.1f}%", 100 * r.cache_hit_rate));
   table.row("Request throughput (req/s):", r.requests_per_s);
+  if (r.goodput_requests_per_s) {
+    table.row("Request goodput (req/s):", *r.goodput_requests_per_s);
+  }
   table.row("Input token throughput (tok/s):", r.input_tokens_per_s);
   table.row("Output token throughput (tok/s):", r.output_tokens_per_s);
   table.row("Peak output token throughput (tok/s):", r.output_tokens_per_s_peak);
@@ -176,6 +229,8 @@ Json json_of(const BenchReport& r, const BenchSetting& setting, const BenchResul
       {"total_cached_tokens", r.cached_tokens},
       {"cache_hit_rate", r.cache_hit_rate},
       {"request_throughput", r.requests_per_s},
+      {"request_goodput",
+       r.goodput_requests_per_s ? Json(*r.goodput_requests_per_s) : Json(nullptr)},
       {"input_throughput", r.input_tokens_per_s},
       {"output_throughput", r.output_tokens_per_s},
       {"max_output_tokens_per_s", r.output_tokens_per_s_peak},

@@ -19,6 +19,16 @@ struct Distribution {
 };
 Distribution distribution_of(std::vector<double> samples);
 
+// What a request must meet to count for the goodput; absent: no limit. Names and meanings are those
+// of vLLM's --goodput: the time to the first token, the mean time per further token, and the whole.
+struct GoodputLimits {
+  std::optional<double> ttft_ms, tpot_ms, e2e_ms;
+
+  bool any() const { return ttft_ms || tpot_ms || e2e_ms; }
+};
+// Reads "ttft:MS", "tpot:MS" and "e2el:MS", each at most once.
+Result<GoodputLimits> read_goodput(const std::vector<std::string>& words);
+
 // Covers successful requests only.
 struct BenchReport {
   int64_t completed = 0, failed = 0;
@@ -30,9 +40,10 @@ struct BenchReport {
   double concurrency = 0;               // mean
   int64_t concurrency_peak = 0;
   std::optional<double> accept_length;
+  std::optional<double> goodput_requests_per_s;  // of requests that met all limits; none: no limits
   Distribution e2e_ms, ttft_ms, tpot_ms, itl_ms;
 };
-BenchReport report_of(const BenchResult& result);
+BenchReport report_of(const BenchResult& result, const GoodputLimits& limits = {});
 
 // The parameters of the run, printed with its results.
 struct BenchSetting {

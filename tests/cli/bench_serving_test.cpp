@@ -33,12 +33,14 @@ TEST(BenchServing, PrintsTheTableAndAppendsJson) {
   EXPECT_TRUE(result.out.starts_with("============ Serving Benchmark Result ============\n"));
   EXPECT_NE(result.out.find("Successful requests:                     6 "), std::string::npos)
       << result.out;
+  load.insert(load.end(), {"--goodput", "ttft:1e9", "e2el:1e9"});
   load.push_back("--json");
   load.push_back("--backend");
   load.push_back("openai-completions");
   Json json = test::parse_output(run_program(bench(server.url, load)));
   EXPECT_EQ(json["backend"], "openai-completions");
   EXPECT_EQ(json["completed"], 6);
+  EXPECT_EQ(json["request_goodput"], json["request_throughput"]);
   EXPECT_EQ(json["total_input_tokens"], 54);
   EXPECT_EQ(json["total_output_tokens"], 30);
   EXPECT_EQ(json["max_concurrent_requests"], 2);
@@ -63,6 +65,7 @@ TEST(BenchServing, SaysWhatIsWrong) {
       {{"--dataset", "mooncake"}, "--dataset mooncake needs a file"},
       {{"--dataset", "random", "file"}, "takes no file"},
       {{"--request-rate", "0"}, "--request-rate 0"},
+      {{"--goodput", "ttft:1", "p99:5"}, "--goodput \"p99:5\" is not ttft:MS"},
       {{"--request-rate", "nan"}, "--request-rate nan"},
       {{"--backend", "x"}, "--backend"},
       {{"--random-range-ratio", "1.5"}, "--random-range-ratio"},

@@ -55,6 +55,7 @@ struct BenchServingOptions {
   std::vector<std::string> dataset = {"random"};
   std::string dataset_path;
   std::string model, api_key, extra_body, output_file;
+  std::vector<std::string> goodput;  // "ttft:200"
   int64_t prompts = 1000;
   RandomShape random;
   GroupedShape grouped;
@@ -131,6 +132,7 @@ Status check(const BenchServingOptions& o) {
   if (std::isnan(o.request_rate) || o.request_rate <= 0) {
     return invalid_argument("--request-rate {} is not above 0", o.request_rate);
   }
+  TRY(read_goodput(o.goodput));
   return {};
 }
 
@@ -222,7 +224,7 @@ Result<int> report(const BenchServingOptions& o, const ServerFacts& facts, const
                        .model = load.style.model,
                        .requests_per_s = load.requests_per_s,
                        .concurrency_max = o.concurrency_max};
-  BenchReport figures = report_of(result);
+  BenchReport figures = report_of(result, TRY(read_goodput(o.goodput)));
   figures.accept_length = facts.accept_length;
   Json json = json_of(figures, setting, result);
   json["server_info"] = facts.server_info;
@@ -353,6 +355,12 @@ void add_load_options(CLI::App& app, BenchServingOptions& o) {
   app.add_option("--timeout", o.timeout_s, "Seconds before a request fails")
       ->check(between(0.001, 1e9))
       ->type_name("S");
+  app.add_option("--goodput", o.goodput,
+                 "Also report the rate of requests within these limits in milliseconds: ttft "
+                 "(first token), tpot (mean of further tokens), e2el (whole request)")
+      ->expected(1, 3)
+      ->default_str("")
+      ->type_name("NAME:MS");
   app.add_option("--output-file", o.output_file, "Append the figures to it as a line of JSON")
       ->default_str("")
       ->type_name("FILE");
@@ -376,6 +384,7 @@ const Verb kBenchServingVerb = {
     "  banyan bench serving --dataset mooncake conversation_trace.jsonl --num-prompts 500\n"
     "  banyan bench serving --backend openai-chat --base-url http://127.0.0.1:8000 "
     "--request-rate 4\n"
+    "  banyan bench serving --request-rate 8 --goodput ttft:500 tpot:50\n"
     "\n"
     "Prompts are random token ids below the server's vocabulary size, so no tokenizer is needed;\n"
     "openai-chat gets as many words instead. Options and figures have the names of SGLang's\n"

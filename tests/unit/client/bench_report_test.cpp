@@ -61,6 +61,36 @@ TEST(BenchReport, CountsWhatSucceeded) {
   EXPECT_EQ(r.itl_ms.max, 300);
 }
 
+TEST(BenchReport, CountsRequestsWithinAllLimitsForTheGoodput) {
+  BenchResult result = two_requests();  // ttft 200 and 400, tpot 100 and 1100, e2e 500 and 1500
+  auto goodput = [&](const std::vector<std::string>& words) {
+    return report_of(result, read_goodput(words).value()).goodput_requests_per_s;
+  };
+  EXPECT_EQ(goodput({}), std::nullopt);
+  EXPECT_EQ(goodput({"ttft:400.5"}), 1);
+  EXPECT_EQ(goodput({"ttft:300"}), 0.5);
+  EXPECT_EQ(goodput({"ttft:100"}), 0);
+  EXPECT_EQ(goodput({"tpot:150"}), 0.5);
+  EXPECT_EQ(goodput({"ttft:500", "tpot:2000", "e2el:1000"}), 0.5);
+  result.records[0].output_tokens = 1;  // no time per further token
+  EXPECT_EQ(goodput({"tpot:0"}), 0.5);
+  GoodputLimits limits{.ttft_ms = 300};
+  EXPECT_NE(table_of(report_of(result, limits), {}).find("Request goodput (req/s):"),
+            std::string::npos);
+  EXPECT_EQ(json_of(report_of(result, limits), {}, result)["request_goodput"], 0.5);
+  EXPECT_TRUE(json_of(report_of(result), {}, result)["request_goodput"].is_null());
+}
+
+TEST(BenchReport, RefusesLimitsThatAreNone) {
+  for (const char* word :
+       {"", "ttft", "ttft:", "ttft:x", "ttft:-1", "ttft:5ms", "ttft:nan", "itl:5", ":5"}) {
+    Result<GoodputLimits> limits = read_goodput({word});
+    ASSERT_FALSE(limits) << word;
+    EXPECT_TRUE(limits.error().message.contains("ttft:MS, tpot:MS or e2el:MS"));
+  }
+  EXPECT_EQ(read_goodput({"tpot:5", "tpot:6"}).error().message, "--goodput has tpot twice");
+}
+
 TEST(BenchReport, TableHasTheLinesThatScriptsLookFor) {
   BenchSetting setting{.backend = "sglang",
                        .requests_per_s = std::numeric_limits<double>::infinity(),
