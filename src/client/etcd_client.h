@@ -16,23 +16,16 @@
 #include <vector>
 
 #include "base/json.h"
+#include "client/etcd_answers.h"
 #include "client/http_client.h"
 
 namespace banyan {
 
 class EtcdClient {
  public:
-  struct Entry {
-    std::string key, value;
-  };
-  struct Listing {
-    int64_t revision = 0;  // of the store, when the values were read
-    std::vector<Entry> entries;
-  };
-  struct Change {
-    bool removed = false;
-    Entry entry;  // without a value if it was removed
-  };
+  using Entry = EtcdEntry;
+  using Listing = EtcdListing;
+  using Change = EtcdChange;
   struct WatchSinks {
     std::function<void(std::span<const Change> changes)> changed;
     // The watch has ended; list the keys again to see what changed since.

@@ -1,0 +1,104 @@
+#include "client/etcd_answers.h"
+
+#include <charconv>
+#include <cstddef>
+
+#include "base/error.h"
+
+namespace banyan {
+namespace {
+
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+// Empty if it is not valid.
+std::string from_base64(std::string_view text) {
+  std::string bytes;
+  uint32_t buffer = 0;
+  int bits = 0;
+  for (char c : text) {
+    if (c == '=') break;
+    size_t value = kAlphabet.find(c);
+    if (value == kAlphabet.npos) return {};
+    buffer = buffer << 6 | static_cast<uint32_t>(value);
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    bytes += static_cast<char>(buffer >> bits & 255);
+  }
+  return bytes;
+}
+
+std::string text_of(const Json& json, const char* name) {
+  auto found = json.is_object() ? json.find(name) : json.end();
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// The gateway writes 64-bit numbers as strings and omits zeros.
+int64_t number_of(const Json& json, const char* name) {
+  if (!json.is_object()) return 0;
+  auto found = json.find(name);
+  if (found == json.end()) return 0;
+  if (found->is_number_integer()) return found->get<int64_t>();
+  int64_t number = 0;
+  std::string text = found->is_string() ? found->get<std::string>() : "";
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+Json member(const Json& json, const char* name) {
+  return json.is_object() ? json.value(name, Json()) : Json();
+}
+
+EtcdEntry entry_of(const Json& json) {
+  return {from_base64(text_of(json, "key")), from_base64(text_of(json, "value"))};
+}
+
+}  // namespace
+
+std::string to_etcd_base64(std::string_view bytes) {
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t three = 0;
+    size_t count = std::min<size_t>(3, bytes.size() - i);
+    for (size_t k = 0; k < 3; ++k) {
+      three = three << 8 | (k < count ? static_cast<uint8_t>(bytes[i + k]) : 0U);
+    }
+    for (size_t k = 0; k < 4; ++k) {
+      text += k <= count ? kAlphabet[three >> (18 - 6 * k) & 63] : '=';
+    }
+  }
+  return text;
+}
+
+Result<EtcdListing> read_etcd_listing(const Json& answer) {
+  EtcdListing listing{.revision = number_of(member(answer, "header"), "revision")};
+  if (listing.revision == 0) return corrupt("etcd: the list of keys has no revision");
+  for (const Json& entry : member(answer, "kvs")) listing.entries.push_back(entry_of(entry));
+  return listing;
+}
+
+Result<int64_t> read_etcd_lease(const Json& answer) {
+  int64_t lease = number_of(answer, "ID");
+  if (lease == 0) return corrupt("etcd: the lease has no id");
+  return lease;
+}
+
+Status read_etcd_renewal(const Json& answer) {
+  if (number_of(member(answer, "result"), "TTL") > 0) return {};
+  return not_found("the lease has expired");
+}
+
+Result<std::vector<EtcdChange>> read_etcd_changes(std::string_view line) {
+  Json result = member(TRY(parse_json(line, "etcd")), "result");
+  if (!result.is_object()) return corrupt("it answers with an error");
+  Json canceled = member(result, "canceled");
+  if (!canceled.is_null() && canceled != false) return corrupt("the changes are compacted");
+  std::vector<EtcdChange> changes;
+  for (const Json& event : member(result, "events")) {
+    changes.push_back({text_of(event, "type") == "DELETE", entry_of(member(event, "kv"))});
+  }
+  return changes;
+}
+
+}  // namespace banyan
