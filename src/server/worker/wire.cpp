@@ -206,6 +206,7 @@ void append_value(const std::shared_ptr<const DryBreakers>& breakers, std::strin
       all.back().insert(all.back().end(), tail.begin(), tail.end());
     }
   }
+  std::ranges::sort(all);  // equal requests are equal bytes, and have one digest
   append_value(all, out);
 }
 

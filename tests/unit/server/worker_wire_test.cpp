@@ -162,6 +162,21 @@ TEST(WorkerWire, AnEventArrivesBitForBit) {
   EXPECT_EQ(line.event.restored_tokens, 3);
 }
 
+// The digest followed the order of a hash table, so that one run could have two.
+TEST(WorkerWire, EqualBreakersAreWrittenAlike) {
+  WireRequest one = full_request(), other = full_request();
+  auto forwards = std::make_shared<DryBreakers>(), backwards = std::make_shared<DryBreakers>();
+  for (TokenId id = 0; id < 100; ++id) (*forwards)[id] = {{}, {5}};
+  for (TokenId id = 99; id >= 0; --id) (*backwards)[id] = {{5}, {}};
+  one.request.sampling.dry_breakers = forwards;
+  other.request.sampling.dry_breakers = backwards;
+  EXPECT_EQ(write_request(one), write_request(other));
+  EXPECT_EQ(request_digest(one), request_digest(other));
+  Result<WireRequest> got = sent(one);
+  ASSERT_TRUE(got);
+  EXPECT_EQ(write_request(*got), write_request(one));
+}
+
 TEST(WorkerWire, NoticesAreLinesToo) {
   WireLine line;
   std::string text;
