@@ -210,6 +210,8 @@ TEST_F(Robustness, AFullQueueSaysSo) {
   EXPECT_EQ(refused.status, 503);
   EXPECT_TRUE(refused.has("Retry-After: 1"));
   EXPECT_EQ(get("/health").status, 200);
+  // A probe must not take a busy server out of service; it was a 503.
+  EXPECT_EQ(get("/health_generate").status, 200);
   for (Client& client : clients) client.reset();
   EXPECT_TRUE(back_to_base());
   EXPECT_EQ(get("/count?tokens=3").body, "3 length");

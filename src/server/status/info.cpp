@@ -172,6 +172,15 @@ Json server_json(const Service& service, const SpeculationStats& speculation) {
           {"internal_states", Json::array({state_json(service)})}};
 }
 
+// For /health_generate. A full queue is healthy if the engine's thread still makes steps: the
+// answer waits until it has ended the current one.
+void respond_rejected(Service& service, const Error& error, const ResponderPtr& responder) {
+  if (error.code != ErrorCode::kExhausted) return responder->respond_error(503, error.message);
+  auto respond = [responder] { responder->respond(200, Json{{"status", "ok"}}); };
+  if (service.engine() == nullptr) return respond();
+  service.engine()->run([](Engine&) {}, respond);
+}
+
 }  // namespace
 
 void respond_unready(const Service& service, Responder& responder) {
@@ -200,15 +209,15 @@ void health_generate(Service& service, HttpRequest request, ResponderPtr respond
     responder->respond_error(
         503, event.error.message.empty() ? to_string(event.finish) : event.error.message);
   };
-  sinks.rejected = [responder](const Error& error) {
-    responder->respond_error(503, error.message);
+  sinks.rejected = [&service, responder](const Error& error) {
+    respond_rejected(service, error, responder);
   };
   std::vector<GenerateRequest> requests(1);
   requests[0].prompt = {0};
   requests[0].options.max_new_tokens = 1;
   requests[0].sampling.temperature = 0;
   auto submission = service.submit(request.id, std::move(requests), std::move(sinks));
-  if (!submission) return responder->respond_error(503, submission.error().message);
+  if (!submission) return respond_rejected(service, submission.error(), responder);
   responder->on_disconnect([&service, submission = *submission] {
     service.abandon(submission, FinishReason::kCancelled);
   });

@@ -12,7 +12,8 @@ void respond_unready(const Service& service, Responder& responder);
 // 200 when requests are welcome, 503 while the model loads or the server is leaving. Any answer
 // shows that the process is alive.
 void health(Service& service, HttpRequest request, ResponderPtr responder);
-// Generates one token: 200 on success, 503 on failure.
+// Generates one token: 200 on success, 503 on failure. While the queue is full: 200 after the
+// engine's next step.
 void health_generate(Service& service, HttpRequest request, ResponderPtr responder);
 void metrics(Service& service, HttpRequest request, ResponderPtr responder);
 
