@@ -74,6 +74,15 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
       ->type_name("N");
 }
 
+void add_watchdog_option(CLI::App& app, ServerConfig& server) {
+  OptionGroup group(app, "Clients");
+  app.add_option("--watchdog-timeout", server.watchdog_timeout_s,
+                 "Seconds without a step, though there are requests, after which /health is a 503; "
+                 "0: never")
+      ->check(between(0.0, 86400.0))
+      ->type_name("S");
+}
+
 void add_router_options(CLI::App& app, EtcdConfig& etcd) {
   OptionGroup group(app, "Routers");
   add_etcd_options(app, etcd);
@@ -96,6 +105,7 @@ VerbAction declare_serve(CLI::App& app) {
   add_network_options(app, *o);
   add_default_options(app, o->server.defaults);
   add_engine_options(app, o->engine);
+  add_watchdog_option(app, o->server);
   add_log_options(app, *o);
   add_message_options(app, *o);
   add_router_options(app, o->server.etcd);

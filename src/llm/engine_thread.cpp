@@ -108,13 +108,16 @@ class EngineThread::Impl {
   Result<std::shared_ptr<Submission>> submit(std::vector<GenerateRequest> requests,
                                              SubmissionSinks sinks);
   void push(Command command);
+  Status ready() const;
   void stop();
 
  private:
-  void loop();
   void run();
+  void loop();
   // Waits up to `wait` for commands. False when the thread should end.
   bool take_commands(std::chrono::milliseconds wait);
+  void enqueue(Command command);  // with mutex_ held
+  void note_progress(bool works);
   void execute(SubmitCommand& command);
   void execute(CancelCommand& command);
   void execute(TaskCommand& command);
@@ -128,10 +131,11 @@ class EngineThread::Impl {
   const Options options_;
   const std::shared_ptr<Backlog> backlog_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Command> commands_;
-  size_t submissions_waiting_ = 0;  // in commands_
+  std::optional<SteadyClock::time_point> works_since_;  // or since the last step; none: idle
+  size_t submissions_waiting_ = 0;                      // in commands_
   bool stopping_ = false;
 
   // Used by the engine thread:
@@ -153,16 +157,37 @@ Result<std::shared_ptr<Submission>> EngineThread::Impl::submit(
                      submissions_waiting_);
   }
   ++submissions_waiting_;
-  commands_.push_back(SubmitCommand{submission, std::move(requests)});
-  wake_.notify_one();
+  enqueue(SubmitCommand{submission, std::move(requests)});
   return submission;
 }
 
 void EngineThread::Impl::push(Command command) {
   std::lock_guard lock(mutex_);
-  if (stopping_) return;
+  if (!stopping_) enqueue(std::move(command));
+}
+
+void EngineThread::Impl::enqueue(Command command) {
   commands_.push_back(std::move(command));
+  if (!works_since_) works_since_ = options_.now();
   wake_.notify_one();
+}
+
+// A step has ended, or there is nothing to compute.
+void EngineThread::Impl::note_progress(bool works) {
+  std::lock_guard lock(mutex_);
+  works_since_.reset();
+  if (works || !commands_.empty()) works_since_ = options_.now();
+}
+
+Status EngineThread::Impl::ready() const {
+  std::lock_guard lock(mutex_);
+  if (!works_since_ || options_.watchdog_timeout_s == 0) return {};
+  std::chrono::duration<double> waited = options_.now() - *works_since_;
+  if (waited.count() < options_.watchdog_timeout_s) return {};
+  return exhausted(
+      "the engine has requests but has ended no step for {:.0f} s (--watchdog-timeout {}); restart "
+      "the server if it does not continue",
+      waited.count(), options_.watchdog_timeout_s);
 }
 
 void EngineThread::Impl::stop() {
@@ -173,6 +198,14 @@ void EngineThread::Impl::stop() {
   }
   backlog_->stop_waiting();
   if (thread_.joinable()) thread_.join();
+}
+
+void EngineThread::Impl::run() {
+  try {
+    loop();
+  } catch (const std::bad_alloc& e) {  // within a step, which cannot be repeated
+    exit_without_memory(e);
+  }
 }
 
 void EngineThread::Impl::loop() {
@@ -187,12 +220,11 @@ void EngineThread::Impl::loop() {
     batch_.report = {engine_.stats(), stepped,
                      std::chrono::duration<double>(SteadyClock::now() - started).count()};
     const EngineStats& stats = batch_.report.stats;
-    if (stepped) {
-      wait = std::chrono::milliseconds(0);
-    } else {
-      bool works = stats.running + stats.queued > 0 || stats.storage.busy;
-      wait = works ? kWaitWithWork : kWaitWithoutWork;
-    }
+    bool requests = stats.running + stats.queued > 0;
+    if (stepped || !requests) note_progress(requests);
+    wait = stepped                          ? std::chrono::milliseconds(0)
+           : requests || stats.storage.busy ? kWaitWithWork
+                                            : kWaitWithoutWork;
     taken_.clear();
     hand_over();
   }
@@ -200,14 +232,6 @@ void EngineThread::Impl::loop() {
 }
 
 bool EngineThread::Impl::take_commands(std::chrono::milliseconds wait) {
-void EngineThread::Impl::run() {
-  try {
-    loop();
-  } catch (const std::bad_alloc& e) {  // within a step, which cannot be repeated
-    exit_without_memory(e);
-  }
-}
-
   std::unique_lock lock(mutex_);
   auto called = [&] { return stopping_ || !commands_.empty(); };
   if (wait.count() > 0 && !called()) wake_.wait_for(lock, wait, called);
@@ -338,6 +362,10 @@ void EngineThread::abandon(const std::shared_ptr<Submission>& submission,
 
 void EngineThread::run(std::function<void(Engine&)> task, std::function<void()> done) {
   impl_->push(TaskCommand{std::move(task), std::move(done)});
+}
+
+Status EngineThread::ready() const {
+  return impl_->ready();
 }
 
 void EngineThread::stop() {

@@ -11,6 +11,7 @@
 // EngineThread. Until then other threads may only use its immutable info().
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -29,6 +30,9 @@ class EngineThread final : public Generator {
   struct Options {
     size_t submissions_waiting_max = 1024;  // not yet seen by the engine thread
     int steps_behind_max = 64;              // lag of the delivery thread
+    // Seconds with work but without a step after which ready() is an error; 0: never.
+    double watchdog_timeout_s = 300;
+    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
     // Runs a closure on the delivery thread, in order. Called from any thread; must not run the
     // closure before it returns.
     std::function<void(std::move_only_function<void()>)> post;
@@ -61,6 +65,10 @@ class EngineThread final : public Generator {
   // Runs `task` on the engine thread between two steps, then `done` on the delivery thread. After
   // stop() neither runs.
   void run(std::function<void(Engine&)> task, std::function<void()> done = {});
+
+  // kExhausted once no step has ended for Options::watchdog_timeout_s although there is work, as if
+  // a kernel or a store hangs. Safe from any thread.
+  Status ready() const override;
 
   // Cancels running requests, which get their last event, and ends the thread after its current
   // step. The delivery thread must keep running until this returns, or be the caller.

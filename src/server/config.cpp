@@ -93,6 +93,7 @@ Status ServerConfig::validate() const {
                              {"grammar_timeout_s", grammar_timeout_s}}) {
     TRY(check_range(name, value, 0.001, kDay));
   }
+  TRY(check_range("watchdog_timeout_s", watchdog_timeout_s, 0, kDay));
   TRY(check_range("drain_delay_s", drain_delay_s, 0, kDay));
   return check_range("drain_timeout_s", drain_timeout_s, 0, kDay);
 }

@@ -68,8 +68,10 @@ struct ServerConfig {
   double write_timeout_s = 30;    // without any progress
   double linger_timeout_s = 2;    // for a refused client to receive its answer
   double grammar_timeout_s = 60;  // to compile a request's grammars, waiting included
-  double drain_delay_s = 0;       // at shutdown, from /health's 503 to the first refused request
-  double drain_timeout_s = 30;    // then, for running requests
+  // Without a step of the engine, though it has requests, until /health is a 503; 0: never.
+  double watchdog_timeout_s = 300;
+  double drain_delay_s = 0;     // at shutdown, from /health's 503 to the first refused request
+  double drain_timeout_s = 30;  // then, for running requests
 
   Status validate() const;
   // Whether `host` is only reachable from this machine, judging by its name.

@@ -119,6 +119,7 @@ void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config) {
   auto thread = std::make_unique<EngineThread>(
       engine,
       EngineThread::Options{.submissions_waiting_max = as_size(config.queued_max) + 64,
+                            .watchdog_timeout_s = config_.watchdog_timeout_s,
                             .post = post_,
                             .on_step = [this](const StepReport& report) { on_step(report); }});
   engine_ = thread.get();
@@ -187,10 +188,19 @@ MemoryUse Service::memory_use() const {
 
 void Service::tick(SteadyClock::time_point now) {
   if (grammars_) grammars_->check_deadlines(now);
+  watch_engine();
   if (now < next_give_back_) return;
   next_give_back_ = now + kGiveBackInterval;
   // This takes the allocator's locks for some milliseconds, so it must not run on the I/O thread.
   (void)enqueue_work("", [] { give_back_memory(); });
+}
+
+void Service::watch_engine() {
+  if (engine_ == nullptr) return;
+  Status ready = engine_->ready();
+  if (std::exchange(engine_hangs_, !ready) == !ready) return;
+  if (ready) return spdlog::warn("the engine has ended a step; /health is 200 again");
+  spdlog::error("{}; /health is a 503", ready.error().message);
 }
 
 bool Service::enqueue_work(const std::string& client, std::move_only_function<void()> work) {

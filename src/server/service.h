@@ -135,7 +135,8 @@ class Service {
   // Opens what ServerConfig::kv_publish names, if it is enabled.
   Status open_publisher();
   void set_puller(ModelPuller puller);
-  // Expires overdue grammar waits, and occasionally returns free memory to the system after load.
+  // Expires overdue grammar waits, logs when the engine hangs, and occasionally returns free memory
+  // to the system after load.
   void tick(std::chrono::steady_clock::time_point now);
   // Takes the loaded model, starts the engine thread and becomes kReady.
   void attach(std::unique_ptr<Llm> llm, const EngineConfig& config);
@@ -154,6 +155,7 @@ class Service {
   bool enqueue_work(const std::string& client, std::move_only_function<void()> work);
   void name_model(const EngineConfig& config);
   void find_syntax();
+  void watch_engine();
   void log_steps(const StepReport& report);
   void log_request(const Live& live, std::span<const GenerateRequest> requests) const;
   void log_finished(const Live& live, size_t index) const;
@@ -183,6 +185,7 @@ class Service {
   std::unordered_map<const Submission*, std::shared_ptr<Live>> live_;
   RunLogs run_logs_;
   EngineThread* engine_ = nullptr;        // `generator_`, if it is one
+  bool engine_hangs_ = false;             // and this has been logged
   std::unique_ptr<Generator> generator_;  // declared after the members it uses
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<GrammarQueue> grammars_;

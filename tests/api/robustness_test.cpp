@@ -217,6 +217,21 @@ TEST_F(Robustness, AFullQueueSaysSo) {
   EXPECT_EQ(get("/count?tokens=3").body, "3 length");
 }
 
+TEST_F(Robustness, AnEngineThatHangsIsNotHealthy) {
+  config.watchdog_timeout_s = 0.01;
+  start();
+  EXPECT_EQ(get("/hold_engine").status, 200);
+  Response health = get("/health");
+  auto hangs = [&](const Server::Counts&) { return (health = get("/health")).status == 503; };
+  EXPECT_TRUE(eventually(hangs));
+  EXPECT_TRUE(health.body.contains("--watchdog-timeout 0.01")) << health.body;
+  EXPECT_EQ(get("/health_generate").status, 503);
+  test::engine_held().release();
+  EXPECT_TRUE(eventually([&](const auto&) { return get("/health").status == 200; }));
+  EXPECT_EQ(get("/health_generate").status, 200);
+  EXPECT_TRUE(back_to_base());
+}
+
 TEST_F(Robustness, AReaderThatNeverReadsIsCut) {
   config.send_buffer_bytes_max = 10000;
   start();

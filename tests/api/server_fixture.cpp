@@ -72,6 +72,17 @@ void hold_grammars(Service& service, HttpRequest, ResponderPtr responder) {
   responder->respond(200, "", "text/plain");
 }
 
+// Blocks the engine's thread until the test releases it. Answers once it waits.
+void hold_engine(Service& service, HttpRequest, ResponderPtr responder) {
+  auto waits = std::make_shared<std::binary_semaphore>(0);
+  service.engine()->run([waits](Engine&) {
+    waits->release();
+    engine_held().acquire();
+  });
+  waits->acquire();
+  responder->respond(200, "", "text/plain");
+}
+
 void silent(Service&, HttpRequest, ResponderPtr) {}
 
 void throws(Service&, HttpRequest, ResponderPtr) {
@@ -94,6 +105,11 @@ std::binary_semaphore& grammars_held() {
   return held;
 }
 
+std::binary_semaphore& engine_held() {
+  static std::binary_semaphore held(0);
+  return held;
+}
+
 std::span<const Route> test_routes() {
   static const std::vector<Route> kRoutes = [] {
     std::vector<Route> routes(all_routes().begin(), all_routes().end());
@@ -102,6 +118,7 @@ std::span<const Route> test_routes() {
     routes.push_back({"POST", "/echo", echo});
     routes.push_back({"GET", "/silent", silent});
     routes.push_back({"GET", "/hold_grammars", hold_grammars});
+    routes.push_back({"GET", "/hold_engine", hold_engine});
     routes.push_back({"GET", "/throw", throws});
     routes.push_back({"GET", "/pour", pour});
     return routes;

@@ -24,8 +24,10 @@ namespace banyan::test {
 //   GET /silent, /throw             handlers that forget to answer, that run out of memory
 //   GET /pour?bytes=N               a stream of N bytes, as fast as it may
 //   GET /hold_grammars              nothing is compiled until grammars_held() is released
+//   GET /hold_engine                no step is made until engine_held() is released
 std::span<const Route> test_routes();
 std::binary_semaphore& grammars_held();
+std::binary_semaphore& engine_held();
 
 class ServerTest : public testing::Test {
   TemporaryFolder folder_;

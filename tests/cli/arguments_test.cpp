@@ -166,6 +166,8 @@ TEST(Arguments, ErrorsNameOptionsAsTheyWereTyped) {
            {{"--batch-size", "4M"}, "--batch-size is 4194304"},
            {{"--grammar-timeout", "0"}, "--grammar-timeout is 0"},
            {{"--max-connections", "0"}, "--max-connections is 0"},
+           {{"--watchdog-timeout", "-1"}, "--watchdog-timeout"},
+           {{"--watchdog-timeout", "soon"}, "\"soon\" is not a number"},
            {{"--otlp-traces-endpoint", "foo"}, "--otlp-traces-endpoint \"foo\" is not a URL"}}) {
     Words words = {"serve", "x"};
     words.insert(words.end(), mistake.words.begin(), mistake.words.end());

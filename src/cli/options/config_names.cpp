@@ -41,6 +41,7 @@ constexpr std::array kNames = std::to_array<ConfigName>({
     {"responses_max", "--max-stored-responses"},
     {"grammar_timeout_s", "--grammar-timeout"},
     {"response_ttl_s", "--response-ttl"},
+    {"watchdog_timeout_s", "--watchdog-timeout"},
     {"drain_delay_s", "--drain-delay"},
     {"drain_timeout_s", "--drain-timeout"},
 });

@@ -119,7 +119,6 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--is-embedding,--embedding,--embeddings,--pooling,--reranking,--rerank,--runner",
     "--stream-interval",
     "--crash-dump-folder",
-    "--watchdog-timeout",
 });
 
 // Options of which only 0 is accepted, and what takes the place of other values.

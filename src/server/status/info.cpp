@@ -201,6 +201,8 @@ void health(Service& service, HttpRequest, ResponderPtr responder) {
 }
 
 void health_generate(Service& service, HttpRequest request, ResponderPtr responder) {
+  Status ready = service.generator().ready();
+  if (!ready) return responder->respond_error(503, ready.error().message);
   SubmissionSinks sinks;
   sinks.event = [responder](size_t, const TokenEvent& event) {
     if (event.finish == FinishReason::kNone) return;

@@ -9,8 +9,8 @@ namespace banyan {
 // The 503 for endpoints that need the model while it loads or the server drains.
 void respond_unready(const Service& service, Responder& responder);
 
-// 200 when requests are welcome, 503 while the model loads or the server is leaving. Any answer
-// shows that the process is alive.
+// 200 when requests are welcome, 503 while the model loads, the server is leaving or the engine
+// makes no steps. Any answer shows that the process is alive.
 void health(Service& service, HttpRequest request, ResponderPtr responder);
 // Generates one token: 200 on success, 503 on failure. While the queue is full: 200 after the
 // engine's next step.

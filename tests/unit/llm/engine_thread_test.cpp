@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <semaphore>
 
 #include "support/models/tiny_model.h"
 
@@ -231,6 +234,55 @@ TEST_F(EngineThreadTest, RefusesMoreThanMayWait) {
   EXPECT_LE(taken, 4u);
   thread_->stop();
   mailbox_.run_all();
+}
+
+// /health was 200 forever.
+TEST_F(EngineThreadTest, IsNotReadyWhileAStepHangs) {
+  std::atomic<int64_t> now_s = 1000;
+  options_.now = [&] { return std::chrono::steady_clock::time_point(std::chrono::seconds(now_s)); };
+  options_.watchdog_timeout_s = 300;
+  start();
+  now_s += 1000;
+  EXPECT_TRUE(thread_->ready()) << "idle for long";
+  std::binary_semaphore held(0), release(0);
+  thread_->run([&](Engine&) {
+    held.release();
+    release.acquire();
+  });
+  held.acquire();
+  now_s += 299;
+  EXPECT_TRUE(thread_->ready());
+  now_s += 1;
+  Status hangs = thread_->ready();
+  ASSERT_FALSE(hangs);
+  EXPECT_EQ(hangs.error().code, ErrorCode::kExhausted);
+  EXPECT_TRUE(hangs.error().message.contains("no step for 300 s")) << hangs.error().message;
+  EXPECT_TRUE(hangs.error().message.contains("--watchdog-timeout")) << hangs.error().message;
+  // Requests that come later do not restart the clock; a step does.
+  Heard heard;
+  auto submission = thread_->submit(requests(1, 5), into(heard, 1));
+  EXPECT_FALSE(thread_->ready());
+  release.release();
+  mailbox_.run_until([&] { return heard.all_finished() && is_empty(); });
+  EXPECT_TRUE(thread_->ready());
+  now_s += 1000;
+  EXPECT_TRUE(thread_->ready());
+}
+
+TEST_F(EngineThreadTest, ZeroTurnsTheWatchdogOff) {
+  std::atomic<int64_t> now_s = 1000;
+  options_.now = [&] { return std::chrono::steady_clock::time_point(std::chrono::seconds(now_s)); };
+  options_.watchdog_timeout_s = 0;
+  start();
+  std::binary_semaphore held(0), release(0);
+  thread_->run([&](Engine&) {
+    held.release();
+    release.acquire();
+  });
+  held.acquire();
+  now_s += 1000000;
+  EXPECT_TRUE(thread_->ready());
+  release.release();
 }
 
 TEST_F(EngineThreadTest, TellsEverybodyWhenItStops) {
