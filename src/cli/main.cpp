@@ -187,7 +187,8 @@ int parse_and_run(const Verb& verb, std::span<const std::string> words) {
     fmt::print("{}", help_of(verb, true));
     return kExitSuccess;
   } catch (const CLI::ParseError& e) {
-    return usage_error(explain(e, app), command);
+    auto owners_of = [](const std::string& option) { return verbs_with(kVerbs, option); };
+    return usage_error(explain(e, app, owners_of), command);
   }
   Result<int> code = action();
   return code ? *code : report(code.error(), app, spelled);

@@ -184,11 +184,11 @@ TEST(Arguments, AnAbsentFlagIsNotItsNegation) {
   EXPECT_EQ(parse({}).overlap_schedule, std::nullopt);
   EXPECT_EQ(parse({"--async-scheduling"}).overlap_schedule, true);
   EXPECT_EQ(parse({"--disable-overlap-schedule"}).overlap_schedule, false);
-}
-
   EXPECT_EQ(parse({}).moba_decode, std::nullopt);
   EXPECT_EQ(parse({"--moba-decode"}).moba_decode, true);
   EXPECT_EQ(parse({"--no-moba-decode"}).moba_decode, false);
+}
+
 TEST(Arguments, NearNamesAreOffered) {
   for (const Mistake& mistake : std::vector<Mistake>{
            {{"serv"}, "did you mean `banyan serve`?"},
@@ -197,6 +197,11 @@ TEST(Arguments, NearNamesAreOffered) {
            {{"inspect", "x", "--quantisation", "int4"}, "did you mean --quantization?"},
            {{"generate", "x", "hi", "--max_tokens", "3"}, "did you mean --max-tokens?"},
            {{"run", "--modle", "x"}, "did you mean --model?"},
+           // "did you mean --pp-size?", which no list of options has.
+           {{"generate", "x", "hi", "--page-size", "1"},
+            "\"--page-size\" is not an option of `banyan generate`, but of `banyan serve`"},
+           {{"run", "x", "--watchdog-timeout", "5"}, "but of `banyan serve`"},
+           {{"serve", "x", "--goodput", "ttft:5"}, "but of `banyan bench serving`"},
            {{"run", "--model", "x", "--model", "y"}, "--model"},
            {{"run", "x", "y", "z"}, "unexpected argument \"z\""},
            {{"tokenize", "x", "a", "--kernels", "avx2"}, "\"--kernels\" is not an option"},

@@ -1,5 +1,8 @@
 #include "cli/options/option_table.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -55,6 +58,26 @@ std::vector<OptionRow> option_rows(const Verb& verb) {
     if (!option->get_group().empty()) rows.push_back(row_of(*option));
   }
   return rows;
+}
+
+std::string verbs_with(std::span<const Verb* const> verbs, std::string_view option) {
+  std::vector<std::string> found;
+  for (const Verb* verb : verbs) {
+    for (const OptionRow& row : option_rows(*verb)) {
+      if (std::ranges::find(row.names, option) == row.names.end()) continue;
+      found.push_back(fmt::format("`banyan {}`", verb->name));
+      break;
+    }
+  }
+  constexpr size_t kShown = 3;
+  if (found.size() > kShown) {
+    found.resize(kShown);
+    found.emplace_back("others");
+  }
+  if (found.size() < 2) return found.empty() ? "" : found.front();
+  std::string last = std::move(found.back());
+  found.pop_back();
+  return fmt::format("{} and {}", fmt::join(found, ", "), last);
 }
 
 std::string first_sentence(const std::string& text) {

@@ -2,7 +2,9 @@
 // from these.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/verb.h"
@@ -29,6 +31,9 @@ void prepare(CLI::App& app);
 
 // In the order of --help, without hidden options.
 std::vector<OptionRow> option_rows(const Verb& verb);
+
+// "`banyan serve` and `banyan run`": the verbs that list an option of that name, three at most.
+std::string verbs_with(std::span<const Verb* const> verbs, std::string_view option);
 
 // The first sentence of a description, for lists with one line per option.
 std::string first_sentence(const std::string& text);

@@ -32,13 +32,16 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-std::string unknown_option(const std::string& word, const CLI::App& app) {
+std::string unknown_option(const std::string& word, const CLI::App& app,
+                           const OptionOwners& owners_of) {
   std::string name = word.substr(0, word.find('='));
   std::string message = fmt::format("{} is not an option of `{}`", quote(name), app.get_name());
   for (auto [foreign, ours] : kForeignOptions) {
     bool known = name == foreign && app.get_option_no_throw(ours) != nullptr;
     if (known) return fmt::format("{}; did you mean {}?", message, ours);
   }
+  std::string owners = owners_of ? owners_of(name) : "";
+  if (!owners.empty()) return fmt::format("{}, but of {}", message, owners);
   return message + did_you_mean(name, option_names(app));
 }
 
@@ -115,11 +118,14 @@ std::string requirement(const std::string& text, const CLI::App& app) {
 
 }  // namespace
 
-std::string explain(const CLI::ParseError& error, const CLI::App& app) {
+std::string explain(const CLI::ParseError& error, const CLI::App& app,
+                    const OptionOwners& owners_of) {
   std::string text = error.what();
   std::vector<std::string> unexpected = app.remaining();
   for (const std::string& word : unexpected) {
-    if (word.size() > 1 && word.starts_with('-') && word != "--") return unknown_option(word, app);
+    if (word.size() > 1 && word.starts_with('-') && word != "--") {
+      return unknown_option(word, app, owners_of);
+    }
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     return fmt::format("unexpected argument {}", quote(unexpected.front()));
