@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -242,7 +243,9 @@ Status read(const Json& json, std::string_view name, T& value) {
 template <std::floating_point T>
 Status read(const Json& json, std::string_view name, T& value) {
   if (!json.is_number()) return wrong(name, "a number");
-  value = static_cast<T>(json.get<double>());
+  auto number = json.get<double>();
+  if (std::fabs(number) > std::numeric_limits<T>::max()) return wrong(name, "a smaller number");
+  value = static_cast<T>(number);
   return {};
 }
 

@@ -100,6 +100,7 @@ TEST(WorkerWire, TakesNothingElse) {
         Case{R"({"version": 3, "sampling": {"top_k": 1.5}})", "top_k: an integer"},
         Case{R"({"version": 3, "sampling": {"top_k": 1e300}})", "top_k: an integer"},
         Case{R"({"version": 3, "options": {"stop_token_ids": [4294967296]}})", "a smaller integer"},
+        Case{R"({"version": 3, "sampling": {"top_p": 1e39}})", "top_p: a smaller number"},
         Case{R"({"version": 3, "sampling": {"seed": -1}})", "seed: a smaller integer"},
         Case{R"({"version": 3, "sampling": {"logit_bias": [[1]]}})", "pairs of token and bias"},
         Case{R"({"version": 3, "sampling": {"dry_breakers": [[]]}})", "dry_breakers"},
