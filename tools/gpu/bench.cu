@@ -14,9 +14,9 @@
 #include <numeric>
 #include <random>
 
+#include "delta.cuh"
 #include "gpu.cuh"
 #include "kernels/cuda/cuda.h"
-#include "kernels/slot_rows.h"
 #include "kernels/state_rows.h"
 
 namespace banyan::gpu {
@@ -193,54 +193,14 @@ class Bench {
     report(what, ms, 2.0 * static_cast<double>(keys.size()), 4 * seen * kHeads * kDim, limits_);
   }
 
-  // The delta rule of a layer of Ling 3 over `sequences` prompts of `rows`, or over that many rows
-  // after prompts.
-  void delta_rule(const char* what, int64_t sequences, int64_t rows, bool prompts) {
-    constexpr int64_t kHeads = 16, kDim = 128, kWidth = kHeads * kDim;
-    auto all_rows = static_cast<size_t>(sequences * rows);
-    std::vector<SpanArgs> spans;
-    std::vector<int32_t> slots;
-    std::vector<int32_t> lengths(static_cast<size_t>(sequences),
-                                 prompts ? static_cast<int32_t>(rows) : 0);
-    for (int64_t s = 0; s < sequences; ++s) {
-      spans.push_back(
-          {.row_begin = static_cast<int32_t>(s * rows), .row_count = static_cast<int32_t>(rows)});
-      slots.push_back(static_cast<int32_t>(s));
-    }
-    std::vector<float> kept = normal_f32(all_rows * kWidth);
-    for (float& value : kept) value = std::exp(-std::abs(value));
-    std::vector<float> key = normal_f32(all_rows * kWidth);
-    for (float& value : key) value *= 0.08f;  // of a norm of about 1
-    DeviceArray<float> x(normal_f32(all_rows * kWidth)), keys(key), decay(kept);
-    DeviceArray<float> out(all_rows * kWidth), beta(std::vector<float>(all_rows * kHeads, 0.5f));
-    DeviceArray<float> states(static_cast<size_t>(sequences) * kWidth * kDim);
-    DeviceArray<SpanArgs> device_spans(spans);
-    DeviceArray<int32_t> device_slots(slots), device_lengths(lengths);
-    DeltaAttentionArgs args = {.launch = {.queue = queue_},
-                               .q = x.data(),
-                               .k = keys.data(),
-                               .v = x.data(),
-                               .q_row_stride = kWidth,
-                               .k_row_stride = kWidth,
-                               .v_row_stride = kWidth,
-                               .decay = decay.data(),
-                               .beta = beta.data(),
-                               .states = states.data(),
-                               .out = out.data(),
-                               .heads = kHeads,
-                               .key_dim = kDim,
-                               .value_dim = kDim,
-                               .decay_dim = kDim,
-                               .chunk = 64,
-                               .spans = {.spans = device_spans.data(),
-                                         .count = sequences,
-                                         .slots = device_slots.data(),
-                                         .prompt_tokens = device_lengths.data()}};
-    args.spans.rows = count_rows(spans, lengths, {}, args.chunk);
+  // The delta rule of a layer of Ling 3.
+  void delta_rule(const char* what, size_t sequences, const DeltaSequence& sequence) {
+    DeltaInputs inputs(16, DeltaInputs::kDim, std::vector<DeltaSequence>(sequences, sequence));
+    DeltaOnGpu on_gpu(inputs);
+    DeltaAttentionArgs args = delta_args(inputs, on_gpu, queue_);
     float ms = time([&] { table_.delta_attention(args); });
-    double bytes = 4.0 * (5.0 * static_cast<double>(all_rows * kWidth) +
-                          2.0 * static_cast<double>(states.size()));
-    report(what, ms, bytes, 8.0 * static_cast<double>(all_rows) * kWidth * kDim, limits_);
+    auto values = static_cast<double>(inputs.v.size()), states = 2.0 * inputs.states.size();
+    report(what, ms, 4 * (5 * values + states), 8 * values * DeltaInputs::kDim, limits_);
   }
 
  private:
@@ -317,10 +277,10 @@ int run_all(const Limits& limits) {
   bench.attention("attention to fp8, 256 sequences after 1,024", 256, 1, 1024, DType::kF8E4M3);
   bench.attention("attention to int8, 256 sequences after 1,024", 256, 1, 1024, DType::kI8);
   bench.attention("attention to fp8, a prompt of 8,192", 1, 8192, 0, DType::kF8E4M3);
-  bench.delta_rule("delta rule, a prompt of 512", 1, 512, true);
-  bench.delta_rule("delta rule, a prompt of 4,096", 1, 4096, true);
-  bench.delta_rule("delta rule, 8 prompts of 512", 8, 512, true);
-  bench.delta_rule("delta rule, 256 sequences, a row each", 256, 1, false);
+  bench.delta_rule("delta rule, a prompt of 512", 1, {512, 512});
+  bench.delta_rule("delta rule, a prompt of 4,096", 1, {4096, 4096});
+  bench.delta_rule("delta rule, 8 prompts of 512", 8, {512, 512});
+  bench.delta_rule("delta rule, 256 sequences, a row each", 256, {1, 0});
   return same ? 0 : 1;
 }
 

@@ -13,10 +13,10 @@
 #include <random>
 #include <string>
 
+#include "delta.cuh"
 #include "gpu.cuh"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/emulated/emulated.h"
-#include "kernels/slot_rows.h"
 #include "kernels/state_rows.h"
 
 namespace banyan::gpu {
@@ -149,66 +149,16 @@ class Compare {
            out, device_out.download());
   }
 
-  // Sequences of so many rows, all but the last five of a prompt.
-  void delta_rule(int64_t decay_dim, const std::vector<int32_t>& lengths) {
-    constexpr int64_t kHeads = 2, kDim = 128;
-    std::vector<SpanArgs> spans;
-    std::vector<int32_t> slots, prompts;
-    int32_t rows = 0;
-    for (int32_t length : lengths) {
-      slots.push_back(static_cast<int32_t>(spans.size()));
-      spans.push_back({.row_begin = rows, .row_count = length});
-      prompts.push_back(length - 5);
-      rows += length;
-    }
-    std::vector<float> q = normals(rows * kHeads * kDim), k = q, v = normals(rows * kHeads * kDim);
-    for (float& value : k) value *= 0.08f;  // of a norm of about 1
-    std::vector<float> decay = normals(rows * kHeads * decay_dim), beta = normals(rows * kHeads);
-    for (float& value : decay) value = std::exp(-std::abs(value));
-    for (float& value : beta) value = 1 / (1 + std::exp(-value));
-    std::vector<float> states(spans.size() * kHeads * kDim * kDim), out(v.size());
-    DeltaAttentionArgs a = {.q = q.data(),
-                            .k = k.data(),
-                            .v = v.data(),
-                            .q_row_stride = kHeads * kDim,
-                            .k_row_stride = kHeads * kDim,
-                            .v_row_stride = kHeads * kDim,
-                            .decay = decay.data(),
-                            .beta = beta.data(),
-                            .states = states.data(),
-                            .out = out.data(),
-                            .heads = kHeads,
-                            .key_dim = kDim,
-                            .value_dim = kDim,
-                            .decay_dim = decay_dim,
-                            .chunk = 64,
-                            .spans = {.spans = spans.data(),
-                                      .count = static_cast<int64_t>(spans.size()),
-                                      .slots = slots.data(),
-                                      .prompt_tokens = prompts.data()}};
-    a.spans.rows = count_rows(spans, prompts, {}, a.chunk);
-    host_.delta_attention(a);
-    DeviceArray<float> device_q(q), device_k(k), device_v(v), device_decay(decay);
-    DeviceArray<float> device_beta(beta), device_states(states.size()), device_out(out.size());
-    DeviceArray<SpanArgs> device_spans(spans);
-    DeviceArray<int32_t> device_slots(slots), device_prompts(prompts);
-    a.launch.queue = queue_;
-    a.q = device_q.data();
-    a.k = device_k.data();
-    a.v = device_v.data();
-    a.decay = device_decay.data();
-    a.beta = device_beta.data();
-    a.states = device_states.data();
-    a.out = device_out.data();
-    a.spans.spans = device_spans.data();
-    a.spans.slots = device_slots.data();
-    a.spans.prompt_tokens = device_prompts.data();
-    gpu_.delta_attention(a);
+  void delta_rule(int64_t decay_dim, const std::vector<DeltaSequence>& sequences) {
+    DeltaInputs host(2, decay_dim, sequences);
+    DeltaOnGpu on_gpu(host);
+    host_.delta_attention(delta_args(host, host, nullptr));
+    gpu_.delta_attention(delta_args(host, on_gpu, queue_));
     gpu_.device->synchronise(queue_);
     std::string what = "the delta rule, " + std::to_string(decay_dim) + " decays, " +
-                       std::to_string(lengths.size()) + " prompts";
-    report(what, out, device_out.download());
-    report(what + ", states", states, device_states.download());
+                       std::to_string(sequences.size()) + " sequences";
+    report(what, host.out, on_gpu.out.download());
+    report(what + ", states", host.states, on_gpu.states.download());
   }
 
  private:
@@ -350,8 +300,8 @@ int run_all() {
     compare.attention(dtype, 1, 16, 576, 0, {{1, 1200}, {20, 0}, {3, 510}});
   }
   for (int64_t decay_dim : {1, 128}) {
-    compare.delta_rule(decay_dim, {700});
-    compare.delta_rule(decay_dim, {70, 6, 5, 133});
+    compare.delta_rule(decay_dim, {{700, 695}});
+    compare.delta_rule(decay_dim, {{70, 65}, {6, 1}, {5, 0}, {133, 128}});
   }
   return compare.all_same() ? 0 : 1;
 }
