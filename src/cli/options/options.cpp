@@ -179,7 +179,7 @@ std::string check_seed(const std::string& text) {
 }
 
 void add_seed_option(CLI::App& app, std::optional<uint64_t>& seed, const std::string& text) {
-  constexpr std::string_view kRandom = "-1";
+  static constexpr std::string_view kRandom = "-1";
   app.add_option_function<std::string>(
          "--seed,-s,--random-seed",
          [&seed](const std::string& word) {
