@@ -267,6 +267,7 @@ TEST_F(EngineThreadTest, IsNotReadyWhileAStepHangs) {
   EXPECT_TRUE(thread_->ready());
   now_s += 1000;
   EXPECT_TRUE(thread_->ready());
+  thread_->stop();  // before what it reads goes
 }
 
 TEST_F(EngineThreadTest, ZeroTurnsTheWatchdogOff) {
@@ -283,6 +284,7 @@ TEST_F(EngineThreadTest, ZeroTurnsTheWatchdogOff) {
   now_s += 1000000;
   EXPECT_TRUE(thread_->ready());
   release.release();
+  thread_->stop();  // before what it reads goes
 }
 
 TEST_F(EngineThreadTest, TellsEverybodyWhenItStops) {
