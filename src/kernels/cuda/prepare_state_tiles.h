@@ -1,9 +1,11 @@
-// What tiles of prompts need besides the state (state_tiles.h): a block per tile and head.
+// The part of a tile that does not depend on the state (state_tiles.h): one block per tile and
+// head.
 //
-// Sums over channels with decays between rows, which are A and P, take their factors from the last
-// row of a block of sixteen between the two rows, where both are products of decays: tensor cores
-// multiply rows 32 to 63 with 0 to 31, and in each half the later sixteen with the earlier ones.
-// Inside of sixteen rows, plain code follows each key from row to row.
+// A_ij and P_ij need the decay between rows j and i in every channel. It is split at a row r
+// between the two, d(i, j) = d(i, r) d(r, j), so that both factors are products of decays and the
+// sum over channels is a matrix product: rows 32 to 63 with rows 0 to 31 (r = 31), and within each
+// half the second sixteen rows with the first (r = 15 or 47). Within sixteen rows, scalar code
+// decays each key from row to row.
 //
 // The floor of a tile and head: 4 key_dim + value_dim floats of 64 rows read, and about as many
 // bytes written.

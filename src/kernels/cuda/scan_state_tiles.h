@@ -1,9 +1,9 @@
-// Brings states through the tiles of prompts (state_tiles.h). A block has 64 columns of values of a
-// head, and the state of these in registers, transposed: [64 columns, 128 channels]. What it
-// multiplies with them comes to shared memory by copies that run one tile ahead.
+// Takes states through the tiles of prompts (state_tiles.h). A block has 64 value columns of a
+// head, whose state it keeps in registers, transposed: [64 columns, 128 channels]. Bulk copies
+// fetch the other operands into shared memory, one tile ahead.
 //
-// The floor of a tile and head: its operands read once for each 64 columns, and three times 64 (4
-// key_dim + 64) value_dim operations of tensor cores.
+// The floor of a tile and head: its operands read once for each 64 columns, and on tensor cores
+// three times 128 (3 key_dim + 64) value_dim operations, for the three products of a split pair.
 #pragma once
 
 #include "kernels/cuda/state_tiles.h"

@@ -1,6 +1,6 @@
-// Products of f32 on tensor cores: each operand is split in two numbers of bf16, high + low, which
-// hold sixteen bits of it, and a product is the sum of low high, high low and high high. Its error
-// is below 2^-16 of the magnitudes.
+// Products of f32 on tensor cores: each operand is split into two bf16 numbers, high + low, which
+// keep sixteen of its bits, and a product is low high + high low + high high. Its relative error is
+// below 2^-16.
 //
 // A product of a warpgroup (Block::multiply) has an operand [64, k] in registers, as fragments of
 // sixteen columns, and one in shared memory, as tiles (shared_layout.h). Its sums [64, n] are where

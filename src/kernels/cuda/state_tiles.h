@@ -11,10 +11,10 @@
 //   out  = (d query) S + P u
 //   S    = d(63, -1) S + (d(63, j) key_j)^T u
 //
-// Other recurrences have u = v. One kernel (prepare_state_tiles.h) computes for each tile and head
-// what does not depend on the state: tiles are independent there, and fill a GPU even if one
-// prompt is all there is. Another one (scan_state_tiles.h) goes from tile to tile with the state in
-// registers. Operands of all products are split in two numbers of bf16 (split_fragments.h).
+// Other recurrences have u = v. One kernel (prepare_state_tiles.h) computes everything that does
+// not depend on the state, for all tiles and heads in parallel: a single prompt fills the GPU. A
+// second one (scan_state_tiles.h) goes from tile to tile with the state in registers. The operands
+// of all products are split into two bf16 numbers (split_fragments.h).
 //
 // A product of decays can only underflow, and no decay is ever divided by. Rows after the last one
 // of a prompt are zeros with a decay of 1, and row i only ever meets zeros of rows after it, so
