@@ -7,7 +7,7 @@
 // half the second sixteen rows with the first (r = 15 or 47). Within sixteen rows, scalar code
 // decays each key from row to row.
 //
-// The floor of a tile and head: 4 key_dim + value_dim floats of 64 rows read, and about as many
+// The floor of a tile and head: 3 key_dim + value_dim floats of 64 rows read, and about as many
 // bytes written.
 #pragma once
 
