@@ -28,7 +28,7 @@ TEST(MemoryBlock, ReservesMoreThanTheMachineHas) {
 }
 
 // It aborted the program.
-TEST(MemoryBlock, ThrowsWhatCannotBeReservedAndWhatToDo) {
+TEST(MemoryBlock, AnErrorSaysHowMuchCannotBeReservedAndHowToProceed) {
   MemoryBlock block(4096);
   std::byte* data = block.data();
   try {
