@@ -18,7 +18,7 @@ struct JsonSchemaOptions {
   // separators are compact: {"a":1,"b":[2,3]}.
   bool flexible_whitespace = false;
   // An object with `properties` has only those, as in vLLM, SGLang, llama.cpp and OpenAI's strict
-  // schemas, unless its schema says more of others (additionalProperties, patternProperties,
+  // schemas, unless its schema mentions others (additionalProperties, patternProperties,
   // propertyNames, minProperties).
   bool disable_additional_properties = true;
 };

@@ -134,7 +134,7 @@ void not_found(const HttpRequest& request, Responder& responder, std::string all
 
 void dispatch(std::span<const Route> routes, Service& service, HttpRequest request,
               ResponderPtr responder) {
-  // As with FastAPI's servers, a slash at the end says nothing.
+  // A trailing slash is ignored, as FastAPI does.
   if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();
   std::string allowed;
   for (const Route& route : routes) {

@@ -264,16 +264,16 @@ class Emitter {
     return properties;
   }
 
-  // Whether names that no keyword speaks of are left out.
-  bool has_only(const Shape& s, const std::vector<Property>& properties) const {
+  // Whether the object admits only keys that its keywords mention.
+  bool is_closed(const Shape& s, const std::vector<Property>& properties) const {
     if (!options_.disable_additional_properties || !s.property_names.empty()) return false;
     auto any = [&](auto is_it) { return std::ranges::any_of(s.objects, is_it); };
-    bool speaks_of_others = any([](const Json* node) {
+    bool mentions_others = any([](const Json* node) {
       return node->contains("additionalProperties") ||
              node->value("unevaluatedProperties", Json()) == true;
     });
     bool names = any([](const Json* node) { return node->contains("properties"); });
-    if (!names || speaks_of_others) return false;
+    if (!names || mentions_others) return false;
     auto possible = std::ranges::count_if(properties, [&](const Property& p) {
       return rules_[p.member].kind != Rules::Kind::kNever;
     });
@@ -300,7 +300,7 @@ class Emitter {
     }
     classes.push_back({.keys = keys, .value = {}});
     for (const Json* node : s.objects) TRY(split_by(*node, classes));
-    if (has_only(s, properties)) {
+    if (is_closed(s, properties)) {
       std::erase_if(classes, [](const KeyClass& c) { return c.value.empty(); });
     }
     std::erase_if(classes, [](const KeyClass& c) { return c.keys->empty(); });
