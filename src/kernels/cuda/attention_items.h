@@ -10,7 +10,7 @@ namespace banyan::cuda {
 
 // A tile of rows, with the parts that a block computes of it.
 struct AttentionItem {
-  int64_t span, results;  // results: of the spans before
+  int32_t span, results;  // results: of the spans before
   int32_t kv_head, row;
   PartRange parts;
 };
@@ -23,29 +23,28 @@ struct AttentionItem {
 template <int kTileRows, class Body>
 BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, int64_t index,
                                             int64_t count, const Body& body) {
-  int64_t next = index, results = 0;  // next: of the worker's items, counted from the span's first
+  // next: of the worker's items, counted from the span's first
+  auto next = static_cast<int32_t>(index);
+  int32_t results = 0, kv_heads = static_cast<int32_t>(a.kv_heads);
   // To the worker's next item: 2 (count - index) - 1 and 2 index + 1 in turn.
-  auto step = static_cast<int>(2 * (count - index) - 1);
-  int64_t per_token = rows_per_token(a);
-  for (int64_t s = 0; s < a.span_count; ++s) {
+  auto step = static_cast<int32_t>(2 * (count - index) - 1);
+  for (int32_t s = 0; s < static_cast<int32_t>(a.span_count); ++s) {
     const SpanArgs& span = a.spans[s];
-    int64_t tiles = quotient(span.row_count * per_token + kTileRows - 1, kTileRows);
+    auto tiles = static_cast<int32_t>(tiles_of(a, span, kTileRows));
     PartRange parts = {0, 1};
-    if (split || next < tiles * a.kv_heads) parts = parts_of(keys_of(a, span));
-    int64_t pieces = split ? parts.end - parts.begin : 1, items = tiles * a.kv_heads * pieces;
+    if (split || next < tiles * kv_heads) parts = parts_of(keys_of(a, span));
+    int32_t pieces = split ? parts.end - parts.begin : 1, items = tiles * kv_heads * pieces;
     while (next < items) {
-      int64_t at = quotient(next, pieces), piece = next - at * pieces;
-      int64_t before = quotient(at, a.kv_heads), kv_head = at - before * a.kv_heads;
-      int64_t tile = tiles - 1 - before;
-      auto begin = static_cast<int32_t>(parts.begin + piece);
-      body(AttentionItem{s, results, static_cast<int32_t>(kv_head),
-                         static_cast<int32_t>(tile * kTileRows),
+      auto at = static_cast<int32_t>(quotient(next, pieces));
+      auto before = static_cast<int32_t>(quotient(at, kv_heads));
+      int32_t kv_head = at - before * kv_heads, begin = parts.begin + next - at * pieces;
+      body(AttentionItem{s, results, kv_head, (tiles - 1 - before) * kTileRows,
                          split ? PartRange{begin, begin + 1} : parts});
       next += step;
-      step = static_cast<int>(2 * count) - step;
+      step = static_cast<int32_t>(2 * count) - step;
     }
     next -= items;
-    if (split) results += part_results(a, span);
+    if (split) results += static_cast<int32_t>(part_results(a, span));
   }
 }
 
@@ -70,14 +69,17 @@ struct TensorAttention {
 
   // Large blocks have a multiprocessor to themselves.
   static constexpr int kBlocksPerMultiprocessor = kWide || kRowGroups > 1 ? 1 : 2;
-  static constexpr bool kKeepsTotals = kRowGroups > 1 && !kWide;      // of parts in registers
   static constexpr uint32_t kStageBytes = kWidth / 64 * kBlockBytes;  // keys or values of a tile
   static constexpr uint32_t kQueryBytes = kRowGroups * kStageBytes;
+  // Sums over an item's parts are in shared memory if they fit.
+  static constexpr bool kKeepsSums = kRowGroups > 1 && !kWide;
+  static constexpr uint32_t kSumBytes = kKeepsSums ? kTileRows * kValueWidth * 4 : 0;
   static constexpr int kStagesThatFit =
-      ((224 << 10) / kBlocksPerMultiprocessor - kQueryBytes) / kStageBytes;
+      ((224 << 10) / kBlocksPerMultiprocessor - kQueryBytes - kSumBytes) / kStageBytes;
   static constexpr int kStages = kStagesThatFit > 16 ? 16 : kStagesThatFit / 2 * 2;
   static constexpr uint32_t kQueries = kStages * kStageBytes;
-  static constexpr uint32_t kBarriers = kQueries + kQueryBytes;
+  static constexpr uint32_t kSums = kQueries + kQueryBytes;
+  static constexpr uint32_t kBarriers = kSums + kSumBytes;
   static constexpr uint32_t kWork = kBarriers + 2 * kStages * 8;  // AttentionWork of all spans
   static constexpr uint32_t kExchange = kWork + 32;               // of warpgroups that share rows
   static constexpr uint32_t kExchangeBytes = kShareRows ? kMultipliers * 32 : 0;

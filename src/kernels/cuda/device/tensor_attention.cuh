@@ -32,7 +32,8 @@ class Attender {
         shared_(shared),
         keys_{shared_address(shared)},
         values_{shared_address(shared), K::kLatent ? 0 : 1},
-        factor_(exponent_factor(k.a)) {}
+        factor_(exponent_factor(k.a)),
+        group_(of_first_lane(thread() / kWarpgroup)) {}
 
   __device__ void run(bool split) {
     for_attention_items<K::kTileRows>(a_, split, blockIdx.x, gridDim.x,
@@ -41,8 +42,8 @@ class Attender {
 
  private:
   struct Rows {
-    KeyRange keys[2];  // of the two rows; none if there is no such row
-    ItemKeys item;
+    KeyRange keys[2];      // of the two rows; none if there is no such row
+    KeyRange seen_by_all;  // of the item's rows
   };
   // All of these have two rows. Softmax: of a part; its weights are of this thread's columns, see
   // RowSums.
@@ -55,8 +56,6 @@ class Attender {
   };
   struct Totals {  // of several parts
     float max[2] = {kLowest, kLowest}, weight[2] = {};
-    bool empty = true;
-    float out[K::kKeepsTotals ? kValues : 1] = {};
   };
   struct RowTotal {
     float max, weight;
@@ -83,13 +82,12 @@ class Attender {
     return all != 0;
   }
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
-  __device__ static int group() { return thread() / 128; }
-  __device__ static int own_row(int i) {  // in the tile
-    return accumulator_row(2 * i) + (K::kRowGroups > 1 ? group() * int{kQueryTile} : 0);
+  __device__ int own_row(int i) const {  // in the tile
+    return accumulator_row(2 * i) + (K::kRowGroups > 1 ? group_ * int{kQueryTile} : 0);
   }
   // The first of the warpgroup's keys in a tile, and of its columns of values.
-  __device__ static int own_key() { return K::kShareRows ? group() * K::kOwnKeys : 0; }
-  __device__ static int own_column() { return K::kShareRows ? group() * K::kOwnValues : 0; }
+  __device__ int own_key() const { return K::kShareRows ? group_ * K::kOwnKeys : 0; }
+  __device__ int own_column() const { return K::kShareRows ? group_ * K::kOwnValues : 0; }
   // Which of the two rows value i of a fragment is in.
   __device__ static constexpr int row_of(int i) { return i / 2 % 2; }
 
@@ -100,9 +98,9 @@ class Attender {
     return {token, head, exists};
   }
 
-  __device__ Rows rows_of(const AttentionItem& item) const {
+  __device__ Rows rows_of(const AttentionItem& item, const KeyRange& seen_by_all) const {
     Rows rows;
-    rows.item = keys_of<K::kTileRows>(a_, item);
+    rows.seen_by_all = seen_by_all;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       RowPlace place = place_of(item, own_row(i));
@@ -150,11 +148,11 @@ class Attender {
 
   // Of the parts of a long span, most are empty where a row has selected few keys.
   __device__ void run_item(const AttentionItem& item, bool split) {
-    Rows rows = rows_of(item);
-    KeyRange keys = tile_keys(item, rows.item.any);
+    ItemKeys seen = keys_of<K::kTileRows>(a_, item);
+    KeyRange keys = tile_keys(item, seen.any);
     if (keys.first >= keys.end) return;
     load_queries(item);
-    attend(item, rows, keys, split);
+    attend(item, rows_of(item, seen.all), keys, split);
   }
 
   // While weights of a tile are computed, tensor cores multiply the values of the one before it.
@@ -166,16 +164,23 @@ class Attender {
     Totals totals;
     int32_t first = keys.first;
     bool starts = true;  // a part: nothing is summed yet
+    int32_t second_part = part_begin(part_of(first) + 1);
+    wait_for(keys_);
     multiply_keys(scores);
     wait_for_keys<0>(scores);
     weigh(scores, rows, first, part);
     round_weights(scores, weights);
     for (int32_t next = first + kTileKeys; next < keys.end; next += kTileKeys) {
-      if constexpr (!K::kLatent) multiply_keys(scores);
-      multiply_values(weights, rows, first, starts, out);
       if constexpr (K::kLatent) {
+        multiply_values(weights, rows, first, starts, out);
         wait_for_values(out);
+        wait_for(keys_);
         multiply_keys(scores);
+      } else {
+        values_.wait_full();
+        wait_for(keys_);
+        multiply_keys(scores);
+        multiply_values(weights, rows, first, starts, out);
       }
       wait_for_keys<K::kLatent ? 0 : 1>(scores);
       first = next;
@@ -183,23 +188,31 @@ class Attender {
       Softmax before = part;
       if (starts) part = {};
       Kept kept = weigh(scores, rows, first, part);
-      if constexpr (!K::kLatent) wait_for_values(out);
+      if constexpr (!K::kLatent) {
+        compute_weights_now(part);
+        wait_for_values(out);
+      }
       if (starts) {
-        end_part<false>(item, rows, split, before, out, totals);
+        end_part<false>(item, rows, split, first > second_part, before, out, totals);
       } else {
         rescale(kept, out);
       }
       round_weights(scores, weights);
     }
+    if constexpr (!K::kLatent) wait_for(values_);
     multiply_values(weights, rows, first, starts, out);
     wait_for_values(out);
-    end_part<true>(item, rows, split, part, out, totals);
+    end_part<true>(item, rows, split, first >= second_part, part, out, totals);
+  }
+
+  // Until the stage is full.
+  __device__ static void wait_for(const Ring<K>& ring) {
+    ring.wait_full();
+    fence_shared();
   }
 
   __device__ void multiply_keys(float (&scores)[kScores]) {
-    keys_.wait_full();
-    fence_shared();
-    uint32_t of_group = K::kRowGroups > 1 ? group() * K::kStageBytes : 0;
+    uint32_t of_group = K::kRowGroups > 1 ? group_ * K::kStageBytes : 0;
     uint64_t queries = tile_descriptor(shared_address(shared_ + K::kQueries) + of_group);
     uint64_t keys =
         tile_descriptor(keys_.at(keys_.stage) + static_cast<uint32_t>(own_key()) * kTileRowBytes);
@@ -242,7 +255,7 @@ class Attender {
   }
   // Whether all rows of the item see all keys of the tile.
   __device__ static bool all_see(const Rows& rows, int32_t first) {
-    return first >= rows.item.all.first && first + kKeyTile <= rows.item.all.end;
+    return first >= rows.seen_by_all.first && first + kTileKeys <= rows.seen_by_all.end;
   }
   __device__ static bool holds(const KeyRange& keys, int32_t key) {
     return key >= keys.first && key < keys.end;
@@ -273,6 +286,14 @@ class Attender {
       part.weight[row_of(j)] += scores[j];
     }
     return kept;
+  }
+  // A branch that needs all weights and is never taken, as no sum of them is a negative zero.
+  // Without it, ptxas computes them after the next wait for a product instead of during it.
+  __device__ static void compute_weights_now(const Softmax& part) {
+    uint32_t sums = __float_as_uint(part.weight[0]) | __float_as_uint(part.weight[1]);
+    if (__any_sync(0xffffffffu, sums == 0x80000000u)) {
+      asm volatile("nanosleep.u32 0;" ::: "memory");
+    }
   }
   __device__ static float largest_of_row(const float (&scores)[kScores], int row) {
     float largest = -kInfinity;
@@ -307,7 +328,7 @@ class Attender {
 #pragma unroll
       for (int step = 0; step < kOwnSteps; ++step) {
         const uint32_t(&own)[4] = rounded[step];
-        all[(group() * kOwnSteps + step) * kWarpgroup] = {own[0], own[1], own[2], own[3]};
+        all[(group_ * kOwnSteps + step) * kWarpgroup] = {own[0], own[1], own[2], own[3]};
       }
       sync();
 #pragma unroll
@@ -321,10 +342,6 @@ class Attender {
 
   __device__ void multiply_values(const uint32_t (&weights)[kKeyTile / 16][4], const Rows& rows,
                                   int32_t first, bool starts, float (&out)[kValues]) {
-    if constexpr (!K::kLatent) {
-      values_.wait_full();
-      fence_shared();
-    }
     int keep = starts ? 0 : 1;
     if (!all_see(rows, first) && any(has_bad_values())) {
       if (starts) {
@@ -408,9 +425,10 @@ class Attender {
     ring.template next<K::kLatent ? 1 : 2>();
   }
 
-  // The sums of a part are complete: they are written, or merged with those of earlier parts.
+  // The sums of a part are complete: they are written, or merged with those of earlier parts, if
+  // the part continues any.
   template <bool kLast>
-  __device__ void end_part(const AttentionItem& item, const Rows& rows, bool split,
+  __device__ void end_part(const AttentionItem& item, const Rows& rows, bool split, bool continues,
                            const Softmax& part, const float (&out)[kValues], Totals& totals) {
     float2 weights = make_float2(quad_sum(part.weight[0]), quad_sum(part.weight[1]));
     if constexpr (K::kShareRows) {
@@ -427,17 +445,8 @@ class Attender {
       Rescaled r = rescaled(totals.max[i], part.max[i].exponent);
       totals.max[i] = r.max;
       totals.weight[i] = totals.weight[i] * r.kept + weight * r.added;
-      if constexpr (K::kKeepsTotals) {
-#pragma unroll
-        for (int j = 0; j < kValues; ++j) {
-          if (row_of(j) == i) totals.out[j] = totals.out[j] * r.kept + out[j] * r.added;
-        }
-        if (kLast && rows.keys[i].end > 0) write_results(item, i, totals);
-      } else if (rows.keys[i].end > 0) {
-        merge<kLast>(item, i, r, totals, out);
-      }
+      if (rows.keys[i].end > 0) merge<kLast>(item, i, r, continues, totals, out);
     }
-    totals.empty = false;
   }
 
   __device__ static float quad_sum(float weight) {
@@ -487,20 +496,16 @@ class Attender {
     return *reinterpret_cast<float2*>(columns + accumulator_column(j));
   }
 
-  __device__ void write_results(const AttentionItem& item, int i, const Totals& totals) {
-    Results to = results_of(item, i);
-    LastStep step = last_step(a_, to.head, totals.max[i], totals.weight[i]);
-#pragma unroll
-    for (int j = 0; j < kValues; j += 2) {
-      if (row_of(j) != i) continue;
-      pair_at(to.at, j) = make_float2(step(totals.out[j]), step(totals.out[j + 1]));
-    }
+  // Accumulators j and j + 1 of the sums so far: this thread's own place, or where there is no room
+  // for one, that of the results.
+  __device__ float2& sums_at(float* results, int j) const {
+    if constexpr (!K::kKeepsSums) return pair_at(results, j);
+    return reinterpret_cast<float2*>(shared_ + K::kSums)[j / 2 * K::kMultipliers + thread()];
   }
 
-  // Where registers do not hold both, the sums so far of row i are where its results will be.
   template <bool kLast>
-  __device__ void merge(const AttentionItem& item, int i, const Rescaled& r, const Totals& totals,
-                        const float (&out)[kValues]) {
+  __device__ void merge(const AttentionItem& item, int i, const Rescaled& r, bool continues,
+                        const Totals& totals, const float (&out)[kValues]) {
     constexpr int kAtOnce = 32;  // accumulators, half of which are the row's: loads overlap
     Results to = results_of(item, i);
     LastStep step = last_step(a_, to.head, totals.max[i], totals.weight[i]);
@@ -509,17 +514,20 @@ class Attender {
       float2 sums[kAtOnce / 4];
 #pragma unroll
       for (int k = 0; k < kAtOnce / 4; ++k) sums[k] = make_float2(0, 0);
-      if (!totals.empty) {
+      if (continues) {
 #pragma unroll
-        for (int k = 0; k < kAtOnce / 4; ++k) sums[k] = pair_at(to.at, first + 4 * k);
+        for (int k = 0; k < kAtOnce / 4; ++k) sums[k] = sums_at(to.at, first + 4 * k + 2 * i);
       }
 #pragma unroll
       for (int k = 0; k < kAtOnce / 4; ++k) {
         int j = first + 4 * k + 2 * i;
         float2 total = make_float2(sums[k].x * r.kept + out[j] * r.added,
                                    sums[k].y * r.kept + out[j + 1] * r.added);
-        if constexpr (kLast) total = make_float2(step(total.x), step(total.y));
-        pair_at(to.at, j) = total;
+        if constexpr (kLast) {
+          pair_at(to.at, j) = make_float2(step(total.x), step(total.y));
+        } else {
+          sums_at(to.at, j) = total;
+        }
       }
     }
   }
@@ -529,6 +537,7 @@ class Attender {
   unsigned char* shared_;
   Ring<K> keys_, values_;  // as the tiles of keys and of values follow each other
   float factor_;           // of scores
+  int group_;              // of the warpgroups that multiply
 };
 
 // Whether the launch splits rows: threads look at spans of their own, and one of them decides.

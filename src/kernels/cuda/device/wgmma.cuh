@@ -60,6 +60,12 @@ __device__ inline void fence_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// The value of the warp's first thread. The compiler keeps it, and descriptors made of it, in
+// uniform registers.
+__device__ inline int of_first_lane(int value) {
+  return __shfl_sync(0xffffffffu, value, 0);
+}
+
 __device__ inline uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
