@@ -616,7 +616,7 @@ struct FollowDraftsArgs {
 
 // Incremented whenever a table, or an op on one, changes a bit of a result. States stored or sent
 // before are then no longer reused.
-inline constexpr int kArithmeticRevision = 2;
+inline constexpr int kArithmeticRevision = 3;
 
 struct KernelTable {
   const char* name = "";              // "portable", "avx2", "avx512", ...

@@ -64,6 +64,8 @@ struct TensorAttention {
   static constexpr bool kLatent = kValueWidth < kWidth;
   static constexpr bool kWide = kWidth > 128, kNarrow = kWidth < 128;
   static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
+  // Whether there are registers for weights while values are multiplied.
+  static constexpr bool kOverlaps = !kLatent && !(kWide && kRowGroups > 1);
   static constexpr int kMultipliers = kGroups * kWarpgroup;
   static constexpr int kThreads = kMultipliers + kWarpgroup;
 

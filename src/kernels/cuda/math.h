@@ -51,6 +51,17 @@ BANYAN_HOST_DEVICE constexpr int64_t remainder(int64_t x, int64_t y) {
   return static_cast<uint32_t>(x) % static_cast<uint32_t>(y);
 }
 
+// The bits of x where the mask has ones, and those of y where it has zeros.
+BANYAN_HOST_DEVICE inline uint32_t select_bits(uint32_t mask, uint32_t x, uint32_t y) {
+#ifdef __CUDA_ARCH__  // or it takes two instructions
+  uint32_t selected;
+  asm("lop3.b32 %0, %1, %2, %3, 0xd8;" : "=r"(selected) : "r"(y), "r"(x), "r"(mask));
+  return selected;
+#else
+  return (x & mask) | (y & ~mask);
+#endif
+}
+
 BANYAN_HOST_DEVICE constexpr float power_of_two(int exponent) {  // of a normal number
   return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
 }

@@ -70,19 +70,19 @@ constexpr AttentionArgs attention_of(const LatentAttentionArgs& a) {
           .selected = a.selected};
 }
 
-// The larger one, NaN if x is.
+// The larger one, or if x is NaN, a NaN of which all bits are set but the sign.
 BANYAN_HOST_DEVICE inline float at_least(float x, float bound) {
 #ifdef __CUDA_ARCH__
   float larger;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(x), "f"(bound));
   return larger;
 #else
+  if (is_nan(x)) return std::bit_cast<float>(0x7fffffffu);
   return x < bound ? bound : x;
 #endif
 }
 
-// 2^x of x < 127.5 within 2^-18 of it: 0 below -126.5, NaN for NaN. Weights are rounded to 2^-9 or
-// 2^-12.
+// 2^x of x < 127.5 within 2^-18 of it: 0 below -126.5, NaN for NaN.
 BANYAN_HOST_DEVICE inline float exp2(float x) {
   // A number this large has no fraction. Its last bits are the exponent field of 2^x.
   constexpr float kToInteger = 0x1.8p23f + 127;
@@ -145,6 +145,39 @@ BANYAN_HOST_DEVICE inline float larger_of(float a, float b) {
 #endif
 }
 
+// 2^(t - 1) of t from 1 to 2 in steps of 2^-14, as far as T can tell: within 2^-13 for bf16, which
+// rounds to 2^-9, and 2^-17 for f16, which rounds to 2^-12. In [1, 2), and exactly 1 of 1:
+// weight_of takes the bits after the exponent.
+template <class T>
+BANYAN_HOST_DEVICE inline float power_of_fraction(float t) {
+  if constexpr (std::is_same_v<T, Float16>) {
+    float p = fused(0x1.bd7d54p-7f, t, -0x1.3f4cdp-9f);
+    p = fused(p, t, 0x1.566224p-3f);
+    p = fused(p, t, 0x1.3f0ffcp-2f);
+    return fused(p, t, 0x1.0528d2p-1f);
+  } else {
+    float p = fused(0x1.408932p-4f, t, -0x1.1486c6p-7f);
+    p = fused(p, t, 0x1.e8fc46p-2f);
+    return fused(p, t, 0x1.cf85a6p-2f);
+  }
+}
+
+// Added to an exponent of two of a weight, which is below 129, it makes a number from 512 to 768:
+// its last 14 bits are the fraction and the eight bits before them the exponent field of the
+// weight.
+inline constexpr float kWeightBias = 512 + 127;
+
+// 2^(score * factor + offset - kWeightBias): 0 where that is below 2^-127, NaN for NaN. In as few
+// instructions as can be: a GPU spends more time on weights than on anything else but products.
+template <class T>
+BANYAN_HOST_DEVICE inline float weight_of(float score, float factor, float offset) {
+  constexpr uint32_t kMantissa = 0x7fffff, kOne = 0x3f800000;
+  float biased = at_least(fused(score, factor, offset), 512);
+  uint32_t bits = std::bit_cast<uint32_t>(biased) << 9;
+  float p = power_of_fraction<T>(std::bit_cast<float>(select_bits(kMantissa, bits, kOne)));
+  return std::bit_cast<float>(select_bits(kMantissa, std::bit_cast<uint32_t>(p), bits));
+}
+
 // The weight of a key of T is 2 to the power of its exponent less the row's maximum, which is below
 // the largest one by the headroom at first.
 template <class T>
@@ -157,13 +190,15 @@ struct RowMax {
   BANYAN_HOST_DEVICE float raise(float of_tile) {
     constexpr float kMaxSlack = 8;
     if (!(of_tile > exponent + (kMaxSlack + kHeadroom))) return 1;
-    float kept = exp2(exponent - (of_tile - kHeadroom));
-    exponent = of_tile - kHeadroom;
+    // Rounded so that offset() is exact.
+    float raised = kWeightBias - (kWeightBias - (of_tile - kHeadroom));
+    float kept = exp2(exponent - raised);
+    exponent = raised;
     return kept;
   }
-  // What is subtracted: a maximum that is no score's would make the difference infinite.
-  BANYAN_HOST_DEVICE constexpr float subtracted() const {
-    return exponent == kLowest ? 0 : exponent;
+  // Of weight_of. A maximum that is no score's would make it infinite.
+  BANYAN_HOST_DEVICE constexpr float offset() const {
+    return kWeightBias - (exponent == kLowest ? 0 : exponent);
   }
 };
 

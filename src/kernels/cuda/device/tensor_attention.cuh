@@ -189,7 +189,7 @@ class Attender {
       if (starts) part = {};
       Kept kept = weigh(scores, rows, first, part);
       if constexpr (!K::kLatent) {
-        compute_weights_now(part);
+        if constexpr (K::kOverlaps) compute_weights_now(part);
         wait_for_values(out);
       }
       if (starts) {
@@ -273,16 +273,16 @@ class Attender {
       largest = make_float2(larger_of(largest.x, others.x), larger_of(largest.y, others.y));
     }
     Kept kept;
-    float subtracted[2];
+    float offset[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       kept.of[i] = part.max[i].raise((i == 0 ? largest.x : largest.y) * factor_);
-      subtracted[i] = part.max[i].subtracted();
+      offset[i] = part.max[i].offset();
       part.weight[i] *= kept.of[i];
     }
 #pragma unroll
     for (int j = 0; j < kScores; ++j) {
-      scores[j] = exp2(fused(scores[j], factor_, -subtracted[row_of(j)]));
+      scores[j] = weight_of<T>(scores[j], factor_, offset[row_of(j)]);
       part.weight[row_of(j)] += scores[j];
     }
     return kept;

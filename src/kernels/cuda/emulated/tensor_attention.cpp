@@ -100,10 +100,10 @@ void add_tile(const AttentionArgs& a, const WgmmaOperand& query, const KeyTile& 
     weights[at] = sees ? score_of(product(0, query, tile.keys[at]), a) : -kInfinity;
     largest = Largest()(largest, weights[at]);
   }
-  float kept = part.sums.max.raise(largest * factor), subtracted = part.sums.max.subtracted();
+  float kept = part.sums.max.raise(largest * factor), offset = part.sums.max.offset();
   for (float& weight : part.sums.weights) weight *= kept;
   for (size_t j = 0; j < weights.size(); ++j) {
-    weights[j] = exp2(fused(weights[j], factor, -subtracted));
+    weights[j] = weight_of<T>(weights[j], factor, offset);
     part.sums.add(static_cast<int64_t>(j), weights[j], a);
   }
   for (float& sum : part.out) sum *= kept;
