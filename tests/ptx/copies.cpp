@@ -3,9 +3,11 @@
 #include <array>
 #include <cstring>
 
+#include "kernels/cuda/shared_layout.h"
 #include "ptx/families.h"
 #include "ptx/grid.h"
 #include "ptx/lanes.h"
+#include "ptx/tensor_map.h"
 
 namespace banyan::ptx::copies {
 namespace {
@@ -17,12 +19,23 @@ struct Bulk {
   uint64_t to;   // an address there
   const std::byte* from;
   uint64_t bytes;
-  uint64_t barrier;  // an address there
+  uint64_t barrier;        // an address there
+  uint64_t row_bytes = 0;  // of a box: from one of its rows to the next
 };
+
+// What goes to a unit at `offset`. Rows of a box are 128 bytes, whose units change places.
+const std::byte* source_of(const Bulk& bulk, uint64_t offset) {
+  if (bulk.row_bytes == 0) return bulk.from + offset;
+  uint64_t at = bulk.to + offset, in_row = (at ^ (at >> 7 & 7) << 4) % cuda::kTileRowBytes;
+  return bulk.from + offset / cuda::kTileRowBytes * bulk.row_bytes + in_row;
+}
 
 void copy_piece(const Bulk& bulk, uint64_t begin, uint64_t bytes) {
   Mbarrier& barrier = bulk.block->mbarriers.at(bulk.barrier);
-  std::memcpy(bulk.block->memory(bulk.to + begin, 1, 0), bulk.from + begin, bytes);
+  for (uint64_t done = 0; done < bytes; done += kUnit) {
+    std::memcpy(bulk.block->memory(bulk.to + begin + done, 1, 0), source_of(bulk, begin + done),
+                std::min(kUnit, bytes - done));
+  }
   barrier.bytes -= static_cast<int64_t>(bytes);
   barrier.complete_if_all_came();
   --bulk.block->copies_in_flight;
@@ -87,6 +100,32 @@ void run_bulk(Warp& warp, const Instruction& in) {
   });
 }
 
+// Operands: where to, the tensor map, a column and a row of its matrix, the mbarrier.
+void run_tensor(Warp& warp, const Instruction& in) {
+  for_lanes(warp.mask, [&](int lane) {
+    auto address = [&](int operand) {
+      return warp.value(in.operands[operand], lane) +
+             static_cast<uint64_t>(in.operands[operand].offset);
+    };
+    constexpr uint64_t kSwizzleBytes = 8 * cuda::kTileRowBytes;  // that the places repeat after
+    auto map = read_map(warp.memory(Space::kGeneric, address(1), alignof(cuda::TensorMap), lane));
+    int64_t column = warp.lanes<int32_t>(in.operands[2])[lane];
+    int64_t row = warp.lanes<int32_t>(in.operands[3])[lane];
+    uint64_t to = address(0), barrier = address(4);
+    if (to % kSwizzleBytes != 0) fail("lane {}: a box goes to {:#x}", lane, to);
+    if (row < 0 || column < 0 || column % 8 != 0 || column + 64 > map.width) {
+      fail("lane {}: a box at row {} and column {} of {}", lane, row, column, map.width);
+    }
+    Cluster& cluster = warp.block_of.cluster;
+    auto row_bytes = static_cast<uint64_t>(map.width) * 2;
+    const auto* from = static_cast<const std::byte*>(map.pool) +
+                       static_cast<uint64_t>(row) * row_bytes + static_cast<uint64_t>(column) * 2;
+    begin(warp, {&cluster.owner(warp.block_of, to), shared_place(to), from,
+                 static_cast<uint64_t>(map.box_rows) * cuda::kTileRowBytes, shared_place(barrier),
+                 row_bytes});
+  });
+}
+
 // Operands: where to, words of four bytes, the mbarrier. Both are in the same block.
 void run_store(Warp& warp, const Instruction& in) {
   size_t count = in.count - 2u;
@@ -114,7 +153,17 @@ void run_store(Warp& warp, const Instruction& in) {
   });
 }
 
+void decode_tensor(Line& line) {
+  for (const char* word : {"2d", "shared::cluster", "global", "tile"}) line.need(word);
+  line.need("mbarrier::complete_tx::bytes");
+  line.instruction.run = &run_tensor;
+  line.address();
+  if (line.address_and_values(kU32) != 2) fail("a box of a matrix needs a column and a row");
+  line.address();
+}
+
 void decode_bulk(Line& line) {
+  if (line.take("tensor")) return decode_tensor(line);
   if (!line.take("shared::cluster")) line.need("shared::cta");
   line.need("global");
   line.need("mbarrier::complete_tx::bytes");

@@ -6,13 +6,13 @@ set(BANYAN_HAS_PTX OFF)
 # Of differential_tests: together they launch every kernel (differential/coverage_test.cpp).
 set(BANYAN_PTX_TESTS
   *Recurrence.ReplaysIn* *Recurrence.Tiles* Add.* Attention.AScale* Attention.InfiniteScores
-  Attention.NonFinite* Attention.SharpScores* BlockMaxima.* CombineExperts.* CopyRows.*
-  CopyUnits.* Cuda.* DeltaGates.* Draw.OfOneCase* FollowDrafts.* GateMul.* Gemm.GatherReads*
-  Gemm.GroupsNeed* Gemm.IntegerFormats* Hadamard.* IndexScores.AgreeWithF64 IndexScores.OfA*
-  JoinedLaunches.* LatentAttention.OfAFewRows* LayerNorm.* LinearAttention.* LogitStats.*
-  PageRead.* PageWrite.* PlaceHeads.* PooledKeys.* PreparedRows.* RecurrenceKernels.*
-  RecurrenceOfHeads.* ResolveTokens.* RmsNorm.* Rope* Route.* Scale.* ShortConv.* SiluMul.*
-  SortExperts.* SparseAttention.EveryTable* StateSpaceGates.*)
+  Attention.*ForEveryHeadDim Attention.NonFinite* Attention.SharpScores* BlockMaxima.*
+  CombineExperts.* CopyRows.* CopyUnits.* Cuda.* DeltaGates.* Draw.OfOneCase* FollowDrafts.*
+  GateMul.* Gemm.GatherReads* Gemm.GroupsNeed* Gemm.IntegerFormats* Hadamard.*
+  IndexScores.AgreeWithF64 IndexScores.OfA* JoinedLaunches.* LatentAttention.OfAFewRows*
+  LayerNorm.* LinearAttention.* LogitStats.* PageRead.* PageWrite.* PlaceHeads.* PooledKeys.*
+  PreparedRows.* RecurrenceKernels.* RecurrenceOfHeads.* ResolveTokens.* RmsNorm.* Rope* Route.*
+  Scale.* ShortConv.* SiluMul.* SortExperts.* SparseAttention.EveryTable* StateSpaceGates.*)
 if(EXISTS ${nvcc} AND NOT BANYAN_SANITIZE)
   set(BANYAN_HAS_PTX ON)
   set(ptx_file ${CMAKE_CURRENT_BINARY_DIR}/cuda.ptx)

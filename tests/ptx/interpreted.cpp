@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <typeinfo>
@@ -12,6 +13,7 @@
 #include "kernels/cuda/fragment_gemm.h"
 #include "kernels/cuda/horizontally_fused.h"
 #include "kernels/cuda/table.h"
+#include "ptx/tensor_map.h"
 
 namespace banyan::ptx {
 namespace {
@@ -193,8 +195,10 @@ struct Device {
   static void attend_tiles(const AttentionArgs& args) {
     Scratch parts(cuda::kPartScratchBytes);
     auto* to = reinterpret_cast<float*>(parts.data());
+    std::deque<cuda::TensorMap> maps;  // of keys and of values
+    auto map_to = [&maps](const cuda::PoolRows& rows) { return &maps.emplace_back(map_of(rows)); };
     cuda::launch_tensor_attention(
-        args, to, kBlocks, [&]<class K>(const K& kernel, const cuda::MergeParts& merge) {
+        args, to, kBlocks, map_to, [&]<class K>(const K& kernel, const cuda::MergeParts& merge) {
           auto plan = cuda::attention_plan(args, K::kTileRows, kernel.blocks);
           parts.poison(static_cast<size_t>(plan.results * cuda::part_floats(args)) * sizeof(float));
           std::string name = entry_of<K>("run_tensor_attention");

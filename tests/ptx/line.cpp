@@ -23,6 +23,12 @@ int64_t parse_offset(std::string_view text) {
   return parse_integer(trim(text));
 }
 
+// Of an address.
+std::string_view in_brackets(std::string_view text) {
+  if (!text.starts_with('[') || !text.ends_with(']')) fail("{} is not an address", text);
+  return trim(text.substr(1, text.size() - 2));
+}
+
 }  // namespace
 
 Line::Line(std::string_view text, Names& names) : names_(names) {
@@ -159,12 +165,22 @@ uint64_t Line::number() {
 }
 
 void Line::address() {
-  std::string_view all = text();
-  if (!all.starts_with('[') || !all.ends_with(']')) fail("{} is not an address", all);
-  all = trim(all.substr(1, all.size() - 2));
-  size_t at = offset_at(all);
-  std::string_view base = trim(all.substr(0, at));
-  int64_t offset = at == all.npos ? 0 : parse_offset(all.substr(at));
+  add_address(in_brackets(text()));
+}
+
+size_t Line::address_and_values(Type type) {
+  std::string_view all = in_brackets(text());
+  size_t comma = all.find(',');
+  if (comma == all.npos) fail("{} has no values", all);
+  add_address(trim(all.substr(0, comma)));
+  texts_.insert(texts_.begin() + static_cast<std::ptrdiff_t>(next_), trim(all.substr(comma + 1)));
+  return values(type, false, false);
+}
+
+void Line::add_address(std::string_view text) {
+  size_t at = offset_at(text);
+  std::string_view base = trim(text.substr(0, at));
+  int64_t offset = at == text.npos ? 0 : parse_offset(text.substr(at));
   Operand operand;
   if (auto address = names_.find_variable(base)) {
     operand = names_.constant(*address, 8);

@@ -53,6 +53,8 @@ class Line {
   void sink(Type type);
   void predicate();
   void address();
+  // `[address, {values}]`; how many values.
+  size_t address_and_values(Type type);
   uint64_t number();
   // A list in braces; its length.
   size_t values(Type type, bool any_width, bool is_result);
@@ -68,6 +70,8 @@ class Line {
 
  private:
   Operand read(std::string_view text, Type type, bool any_width);
+  // What is between brackets.
+  void add_address(std::string_view text);
   Operand add(Operand operand);
   uint64_t immediate(std::string_view text, Type type) const;
 

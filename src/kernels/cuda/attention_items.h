@@ -5,6 +5,7 @@
 #include "kernels/cuda/merge_parts.h"
 #include "kernels/cuda/shared_layout.h"
 #include "kernels/cuda/tensor_attention.h"
+#include "kernels/cuda/tensor_map.h"
 
 namespace banyan::cuda {
 
@@ -64,8 +65,9 @@ struct TensorAttention {
   static constexpr bool kLatent = kValueWidth < kWidth;
   static constexpr bool kWide = kWidth > 128, kNarrow = kWidth < 128;
   static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
-  // Whether there are registers for weights while values are multiplied.
-  static constexpr bool kOverlaps = !kLatent && !(kWide && kRowGroups > 1);
+  // Whether so few registers are left that weights are not computed while values are multiplied,
+  // and nothing is copied by boxes.
+  static constexpr bool kTight = kWide && kRowGroups > 1;
   static constexpr int kMultipliers = kGroups * kWarpgroup;
   static constexpr int kThreads = kMultipliers + kWarpgroup;
 
@@ -98,18 +100,45 @@ struct TensorAttention {
   static_assert(kGroups * kMultiplyRegisters + kFetchRegisters <= (kGroups + 1) * kRegisters);
 
   AttentionArgs a;
-  float* parts;    // kPartScratchBytes
-  int64_t blocks;  // of the launch
+  float* parts;        // kPartScratchBytes
+  int64_t blocks = 0;  // of the launch
+  int box_rows = 0;    // of both maps; 0: there are none
+  TensorMap keys, values;
 };
+
+// The rows of a box, which a page has one after the other: at most a tile. 0 if keys are not copied
+// by boxes, as they are converted, lie anywhere, or their pages are small.
+constexpr int box_rows(const AttentionArgs& a) {
+  constexpr int64_t kRowsMin = 16;
+  bool fits = a.page_size % kKeyTile == 0 || kKeyTile % a.page_size == 0;
+  bool copies = !is_quantised_state(a.pool_dtype) && a.selected.runs == nullptr;
+  return copies && fits && a.page_size >= kRowsMin ? static_cast<int>(least(a.page_size, kKeyTile))
+                                                   : 0;
+}
+// Adds maps to a kernel whose keys are copied by boxes. map_of(PoolRows) is a pointer to a
+// TensorMap, null if there is none.
+template <class K, class MapOf>
+void add_maps(K& kernel, const MapOf& map_of) {
+  int rows = box_rows(kernel.a);
+  if (rows == 0 || K::kTight) return;
+  const TensorMap* keys = map_of(PoolRows{kernel.a.k_pool, K::kWidth, rows});
+  const TensorMap* values = keys;
+  if (!K::kLatent) values = map_of(PoolRows{kernel.a.v_pool, K::kWidth, rows});
+  if (keys == nullptr || values == nullptr) return;
+  kernel.keys = *keys;
+  kernel.values = *values;
+  kernel.box_rows = rows;
+}
 
 // Calls launch(kernel, merge) with the TensorAttention for the pool and the width and the
 // MergeParts that follows it. Spans of many rows get twice as many of them for each tile of keys:
-// then what L2 delivers no longer limits them.
-template <class T, class Launch>
+// then what L2 delivers no longer limits them. map_of: see add_maps.
+template <class T, class MapOf, class Launch>
 void launch_tensor_attention_of(const AttentionArgs& args, float* parts, int64_t multiprocessors,
-                                const Launch& launch) {
+                                const MapOf& map_of, const Launch& launch) {
   auto run = [&]<class K>(K kernel) {
     kernel.blocks = K::kBlocksPerMultiprocessor * multiprocessors;
+    add_maps(kernel, map_of);
     launch(kernel, MergeParts{args, parts, K::kTileRows, kernel.blocks});
   };
   auto run_of_width = [&]<int Width>() {
@@ -123,13 +152,13 @@ void launch_tensor_attention_of(const AttentionArgs& args, float* parts, int64_t
   if (args.head_dim == 256) return run_of_width.template operator()<256>();
   run(TensorAttention<T, kLatentWidth, kLatentRank, 1, 2>{args, parts});
 }
-template <class Launch>
+template <class MapOf, class Launch>
 void launch_tensor_attention(const AttentionArgs& args, float* parts, int64_t multiprocessors,
-                             const Launch& launch) {
+                             const MapOf& map_of, const Launch& launch) {
   if (args.pool_dtype == DType::kF16) {
-    return launch_tensor_attention_of<Float16>(args, parts, multiprocessors, launch);
+    return launch_tensor_attention_of<Float16>(args, parts, multiprocessors, map_of, launch);
   }
-  launch_tensor_attention_of<BFloat16>(args, parts, multiprocessors, launch);
+  launch_tensor_attention_of<BFloat16>(args, parts, multiprocessors, map_of, launch);
 }
 
 }  // namespace banyan::cuda

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/tensor_map.h"
+
 namespace banyan::cuda::device {
 
 // A phase of a barrier ends when `arrivals` threads have arrived and all expected bytes too.
@@ -71,6 +73,17 @@ __device__ inline void copy_bulk_to_blocks(uint32_t to, const void* from, uint32
       "[%0], [%1], %2, [%3], %4;" ::"r"(to),
       "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier),
       "h"(static_cast<uint16_t>(ranks))
+      : "memory");
+}
+
+// A box from this column and row on, whose bytes arrive at the barrier. The map is a parameter of
+// the kernel.
+__device__ inline void copy_box(uint32_t to, const TensorMap& map, int column, int row,
+                                uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+      "l"(&map), "r"(column), "r"(row), "r"(barrier)
       : "memory");
 }
 

@@ -30,12 +30,23 @@ __device__ inline KeyRange tile_keys(const AttentionItem& item, KeyRange any) {
   return {first, min(part_begin(item.parts.end), any.end)};
 }
 
-// A thread of the warpgroup that fetches. A warp fetches sixteen rows of every tile.
+// Whether all keys of the tile from `first` on are in the range.
+__device__ inline bool covers(const KeyRange& range, int32_t first) {
+  return first >= range.first && first + kTileKeys <= range.end;
+}
+// The keys of which whole tiles are copied by boxes, of all that rows of an item see.
+template <class K>
+__device__ KeyRange boxed_keys(const K& k, const KeyRange& seen) {
+  return !K::kTight && k.box_rows > 0 ? seen : KeyRange{0, 0};
+}
+
+// A thread of the warpgroup that fetches. Whole tiles are copied by boxes, if there are maps, each
+// by a thread of the first warp. Of others, a warp fetches sixteen rows.
 template <class K>
 class KeyFetcher {
  public:
   __device__ KeyFetcher(const K& k, unsigned char* shared)
-      : a_(k.a), filler_(shared_address(shared)) {}
+      : k_(k), a_(k.a), filler_(shared_address(shared)) {}
 
   // Where the rows of a tile lie is found before the tile ahead of it is fetched, as the page table
   // takes as long to answer.
@@ -43,11 +54,14 @@ class KeyFetcher {
     for_attention_items<K::kTileRows>(
         a_, split, blockIdx.x, gridDim.x, [&](const AttentionItem& item) {
           KeyRange seen = keys_of<K::kTileRows>(a_, item).any, keys = tile_keys(item, seen);
+          KeyRange boxed = boxed_keys(k_, seen);
           for (int32_t first = keys.first; first < keys.end; first += kTileKeys) {
-            int next = find_row(item, seen, first + own_row());
+            bool by_boxes = covers(boxed, first);
+            int next = find_row(item, seen, first + (by_boxes ? first_row_of_box() : own_row()));
             prefetch(next);
             fetch_found();
             row_ = next;
+            by_boxes_ = by_boxes;
             found_ = true;
           }
         });
@@ -63,6 +77,8 @@ class KeyFetcher {
   __device__ static int lane() { return RingFiller<K>::thread() % kWarp; }
   // The row of a tile that this thread finds; two threads find the same one.
   __device__ static int own_row() { return warp() * kRowsOfWarp + lane() % kRowsOfWarp; }
+  // Of this thread's box. Threads without one have that of another, whose row is there, too.
+  __device__ int first_row_of_box() const { return lane() * k_.box_rows % kTileKeys; }
 
   // Of keys that no row sees there is none: their pages may be those of others by now.
   __device__ int find_row(const AttentionItem& item, const KeyRange& keys, int32_t key) const {
@@ -83,8 +99,8 @@ class KeyFetcher {
 
   __device__ void fetch_found() {
     if (!found_) return;
-    fetch(a_.k_pool);
-    if constexpr (!K::kLatent) fetch(a_.v_pool);
+    fetch(a_.k_pool, k_.keys);
+    if constexpr (!K::kLatent) fetch(a_.v_pool, k_.values);
     found_ = false;
   }
 
@@ -113,9 +129,24 @@ class KeyFetcher {
   }
 
   // Keys without a row become zeros: a weight of zero times what lies in memory might be NaN.
-  __device__ void fetch(const void* pool) {
+  __device__ void fetch(const void* pool, const TensorMap& map) {
     filler_.wait_empty();
+    if (!K::kTight && by_boxes_) return copy_boxes(map);
     quantised() ? convert(pool) : copy(pool);
+  }
+
+  __device__ void copy_boxes(const TensorMap& map) {
+    const Ring<K>& ring = filler_.ring();
+    int at = lane() * k_.box_rows;
+    if (warp() > 0 || at >= kTileKeys) return filler_.stored_stage();
+    uint32_t full = ring.full(ring.stage);
+    uint32_t to = ring.at(ring.stage) + static_cast<uint32_t>(at) * kTileRowBytes;
+    barrier_arrive_expecting(full, static_cast<uint32_t>(k_.box_rows) * K::kWidth * 2);
+#pragma unroll
+    for (int block = 0; block < K::kWidth / 64; ++block) {
+      copy_box(to + block * K::kBlockBytes, map, block * 64, row_, full);
+    }
+    filler_.next();
   }
 
   // Eight lanes copy 64 columns of a row, and the warp those of four rows.
@@ -191,10 +222,12 @@ class KeyFetcher {
     return reinterpret_cast<const float*>(scales)[part];
   }
 
+  const K& k_;
   const AttentionArgs& a_;
   RingFiller<K> filler_;
-  int row_ = -1;        // own_row() of the tile that was found last
-  bool found_ = false;  // and is not fetched yet
+  // Of the tile that was found last: this thread's row, and how it is fetched, if it is not yet.
+  int row_ = -1;
+  bool by_boxes_ = false, found_ = false;
 };
 
 }  // namespace banyan::cuda::device

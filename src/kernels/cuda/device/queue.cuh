@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/cuda/attention_items.h"
+#include "kernels/cuda/device/tensor_maps.cuh"
 #include "kernels/cuda/launch_collector.h"
 #include "kernels/cuda/launches.h"
 #include "kernels/cuda/logit_statistics.h"
@@ -89,6 +90,9 @@ class Queue {
     flush();
     wait();
   }
+
+  // Of the pools that kernels read.
+  TensorMaps& maps() { return maps_; }
 
   // Where launches go.
   LaunchCollector<Device>& collected() { return collected_; }
@@ -202,6 +206,7 @@ class Queue {
   uint64_t marked_ = 0;
   std::vector<cudaEvent_t> events_;  // free ones
   int multiprocessors_ = 0;
+  TensorMaps maps_;
   std::byte* uploads_ = nullptr;  // pinned
   UploadRing<cudaEvent_t> ring_{kUploadBytes};
   std::byte* scratch_ = nullptr;

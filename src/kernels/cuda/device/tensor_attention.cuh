@@ -152,12 +152,12 @@ class Attender {
     KeyRange keys = tile_keys(item, seen.any);
     if (keys.first >= keys.end) return;
     load_queries(item);
-    attend(item, rows_of(item, seen.all), keys, split);
+    attend(item, rows_of(item, seen.all), keys, boxed_keys(k_, seen.any), split);
   }
 
   // While weights of a tile are computed, tensor cores multiply the values of the one before it.
   __device__ void attend(const AttentionItem& item, const Rows& rows, const KeyRange& keys,
-                         bool split) {
+                         const KeyRange& boxed, bool split) {
     float scores[kScores], out[kValues];
     uint32_t weights[kKeyTile / 16][4];
     Softmax part;
@@ -165,7 +165,7 @@ class Attender {
     int32_t first = keys.first;
     bool starts = true;  // a part: nothing is summed yet
     int32_t second_part = part_begin(part_of(first) + 1);
-    wait_for(keys_);
+    wait_for(keys_, covers(boxed, first));
     multiply_keys(scores);
     wait_for_keys<0>(scores);
     weigh(scores, rows, first, part);
@@ -174,11 +174,11 @@ class Attender {
       if constexpr (K::kLatent) {
         multiply_values(weights, rows, first, starts, out);
         wait_for_values(out);
-        wait_for(keys_);
+        wait_for(keys_, covers(boxed, next));
         multiply_keys(scores);
       } else {
         values_.wait_full();
-        wait_for(keys_);
+        wait_for(keys_, covers(boxed, first) && covers(boxed, next));
         multiply_keys(scores);
         multiply_values(weights, rows, first, starts, out);
       }
@@ -189,7 +189,7 @@ class Attender {
       if (starts) part = {};
       Kept kept = weigh(scores, rows, first, part);
       if constexpr (!K::kLatent) {
-        if constexpr (K::kOverlaps) compute_weights_now(part);
+        if constexpr (!K::kTight) compute_weights_now(part);
         wait_for_values(out);
       }
       if (starts) {
@@ -199,16 +199,16 @@ class Attender {
       }
       round_weights(scores, weights);
     }
-    if constexpr (!K::kLatent) wait_for(values_);
+    if constexpr (!K::kLatent) wait_for(values_, covers(boxed, first));
     multiply_values(weights, rows, first, starts, out);
     wait_for_values(out);
     end_part<true>(item, rows, split, first >= second_part, part, out, totals);
   }
 
-  // Until the stage is full.
-  __device__ static void wait_for(const Ring<K>& ring) {
+  // Until the stage is full. Boxes come as products read them, without a fence.
+  __device__ static void wait_for(const Ring<K>& ring, bool by_boxes) {
     ring.wait_full();
-    fence_shared();
+    if (!by_boxes) fence_shared();
   }
 
   __device__ void multiply_keys(float (&scores)[kScores]) {
@@ -255,7 +255,7 @@ class Attender {
   }
   // Whether all rows of the item see all keys of the tile.
   __device__ static bool all_see(const Rows& rows, int32_t first) {
-    return first >= rows.seen_by_all.first && first + kTileKeys <= rows.seen_by_all.end;
+    return covers(rows.seen_by_all, first);
   }
   __device__ static bool holds(const KeyRange& keys, int32_t key) {
     return key >= keys.first && key < keys.end;
@@ -584,11 +584,13 @@ __global__ __maxnreg__(K::kRegisters) void run_tensor_attention(const __grid_con
 template <class Merge>
 void attend_tiles(const AttentionArgs& args, const Merge& merge) {
   Queue& queue = queue_of(args.launch.queue);
-  launch_tensor_attention(args, reinterpret_cast<float*>(queue.scratch()), queue.multiprocessors(),
-                          [&]<class K>(const K& kernel, const MergeParts& parts) {
-                            launch_early(queue, run_tensor_attention<K>, kernel, kernel.blocks);
-                            merge(parts);
-                          });
+  launch_tensor_attention(
+      args, reinterpret_cast<float*>(queue.scratch()), queue.multiprocessors(),
+      [&](const PoolRows& rows) { return queue.maps().find(rows); },
+      [&]<class K>(const K& kernel, const MergeParts& parts) {
+        launch_early(queue, run_tensor_attention<K>, kernel, kernel.blocks);
+        merge(parts);
+      });
 }
 
 }  // namespace banyan::cuda::device
