@@ -2,6 +2,7 @@
 // bit depends on it.
 #pragma once
 
+#include "kernels/cuda/lane_sums.h"
 #include "kernels/cuda/merge_parts.h"
 #include "kernels/cuda/shared_layout.h"
 #include "kernels/cuda/tensor_attention.h"
@@ -16,36 +17,61 @@ struct AttentionItem {
   PartRange parts;
 };
 
-// Calls body(AttentionItem) for every item of worker `index` of `count`, which also looks at the
-// spans of all others: of these it computes no more than where the next one begins.
+// Of a span: tiles of one head of keys, and the parts that each of them is cut into.
+struct SpanItems {
+  int32_t tiles;
+  PartRange parts;
+  int32_t pieces;
+
+  template <int kTileRows>
+  BANYAN_HOST_DEVICE static SpanItems of(const AttentionArgs& a, int64_t s, bool split) {
+    PartRange parts = parts_of(keys_of(a, a.spans[s]));
+    return {static_cast<int32_t>(tiles_of(a, a.spans[s], kTileRows)), parts,
+            split ? parts.end - parts.begin : 1};
+  }
+};
+
+// Calls body(AttentionItem) for every item of worker `index` of `count`, on all lanes of a warp,
+// which look at a span each (lane_sums.h).
 //
 // Later rows see more keys, so that a span's last tiles come first. Workers take turns at them back
 // and forth: who had a longer item than the others has a shorter one next.
-template <int kTileRows, class Body>
-BANYAN_HOST_DEVICE void for_attention_items(const AttentionArgs& a, bool split, int64_t index,
-                                            int64_t count, const Body& body) {
-  // next: of the worker's items, counted from the span's first
-  auto next = static_cast<int32_t>(index);
-  int32_t results = 0, kv_heads = static_cast<int32_t>(a.kv_heads);
+template <int kTileRows, class Warp, class Body>
+BANYAN_DEVICE void for_attention_items(const Warp& warp, const AttentionArgs& a, bool split,
+                                       int64_t index, int64_t count, const Body& body) {
+  auto kv_heads = static_cast<int32_t>(a.kv_heads);
+  // next: of the worker's items, counted from the warp's first; results: of the spans before these
+  int32_t next = static_cast<int32_t>(index), results = 0;
   // To the worker's next item: 2 (count - index) - 1 and 2 index + 1 in turn.
   auto step = static_cast<int32_t>(2 * (count - index) - 1);
-  for (int32_t s = 0; s < static_cast<int32_t>(a.span_count); ++s) {
-    const SpanArgs& span = a.spans[s];
-    auto tiles = static_cast<int32_t>(tiles_of(a, span, kTileRows));
-    PartRange parts = {0, 1};
-    if (split || next < tiles * kv_heads) parts = parts_of(keys_of(a, span));
-    int32_t pieces = split ? parts.end - parts.begin : 1, items = tiles * kv_heads * pieces;
-    while (next < items) {
-      auto at = static_cast<int32_t>(quotient(next, pieces));
+  for (int32_t first = 0; first < static_cast<int32_t>(a.span_count); first += kWarp) {
+    auto items = warp.sums_to([&](int lane) {
+      if (first + lane >= a.span_count) return int32_t{0};
+      SpanItems of_span = SpanItems::of<kTileRows>(a, first + lane, split);
+      return of_span.tiles * kv_heads * of_span.pieces;
+    });
+    auto results_to = [&] {  // not kept in registers
+      return warp.sums_to([&](int lane) {
+        bool exists = first + lane < a.span_count;
+        return exists ? static_cast<int32_t>(part_results(a, a.spans[first + lane])) : int32_t{0};
+      });
+    };
+    while (next < last_sum(warp, items)) {
+      int lane = lane_above(warp, items, next);
+      auto [tiles, parts, pieces] = SpanItems::of<kTileRows>(a, first + lane, split);
+      int32_t within = next - sum_before(warp, items, lane);
+      auto at = static_cast<int32_t>(quotient(within, pieces));
       auto before = static_cast<int32_t>(quotient(at, kv_heads));
-      int32_t kv_head = at - before * kv_heads, begin = parts.begin + next - at * pieces;
-      body(AttentionItem{s, results, kv_head, (tiles - 1 - before) * kTileRows,
+      int32_t begin = parts.begin + within - at * pieces;
+      int32_t earlier = split ? results + sum_before(warp, results_to(), lane) : 0;
+      body(AttentionItem{first + lane, earlier, at - before * kv_heads,
+                         (tiles - 1 - before) * kTileRows,
                          split ? PartRange{begin, begin + 1} : parts});
       next += step;
       step = static_cast<int32_t>(2 * count) - step;
     }
-    next -= items;
-    if (split) results += static_cast<int32_t>(part_results(a, span));
+    next -= last_sum(warp, items);
+    if (split) results += last_sum(warp, results_to());
   }
 }
 
@@ -66,7 +92,7 @@ struct TensorAttention {
   static constexpr bool kWide = kWidth > 128, kNarrow = kWidth < 128;
   static constexpr uint32_t kBlockBytes = kKeyTile * kTileRowBytes;  // 64 columns of a tile
   // Whether so few registers are left that weights are not computed while values are multiplied,
-  // and nothing is copied by boxes.
+  // totals are in shared memory, and nothing is copied by boxes.
   static constexpr bool kTight = kWide && kRowGroups > 1;
   static constexpr int kMultipliers = kGroups * kWarpgroup;
   static constexpr int kThreads = kMultipliers + kWarpgroup;
@@ -88,7 +114,8 @@ struct TensorAttention {
   static constexpr uint32_t kExchange = kWork + 32;               // of warpgroups that share rows
   static constexpr uint32_t kExchangeBytes = kShareRows ? kMultipliers * 32 : 0;
   static constexpr uint32_t kMaxima = kExchange + kExchangeBytes;
-  static constexpr uint32_t kSharedBytes = kMaxima + kExchangeBytes / 4;
+  static constexpr uint32_t kTotals = kMaxima + kExchangeBytes / 4;
+  static constexpr uint32_t kSharedBytes = kTotals + (kTight ? kMultipliers * 16 : 0);
   static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
 
   // Of a thread: at the start, then of those that multiply and of those that fetch.

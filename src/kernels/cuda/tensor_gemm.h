@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/fours.h"
+#include "kernels/cuda/lane_sums.h"
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/rounded_rows.h"
 #include "kernels/cuda/weights.h"
@@ -141,9 +142,7 @@ BANYAN_HOST_DEVICE inline MatrixRows matrix_rows(const GemmArgs& a, int64_t matr
 }
 
 // Calls body(OutputTile) for every tile that worker `index` of `count` computes, on all lanes of a
-// warp. They look at a matrix each, since many experts may have no rows. Warp has
-//   sums_to(value)  for each lane the sum of value(lane) up to it
-//   at(sums, lane)  that of a lane
+// warp. They look at a matrix each, since many experts may have no rows (lane_sums.h).
 template <class Warp, class Body>
 BANYAN_DEVICE void for_output_tiles(const Warp& warp, const GemmArgs& a, int64_t index,
                                     int64_t count, int64_t tile_rows, int64_t tile_features,
@@ -157,19 +156,16 @@ BANYAN_DEVICE void for_output_tiles(const Warp& warp, const GemmArgs& a, int64_t
     auto sums = warp.sums_to([&](int lane) {
       return static_cast<int32_t>(tiles_down(matrix_rows(a, first + lane)) * across);
     });
-    for (; next < warp.at(sums, kWarp - 1); next += count) {
-      int lane = 0;  // whose matrix has the tile
-      for (int step = kWarp / 2; step > 0; step /= 2) {
-        if (warp.at(sums, lane + step - 1) <= next) lane += step;
-      }
-      int64_t before = lane > 0 ? warp.at(sums, lane - 1) : 0;
+    for (; next < last_sum(warp, sums); next += count) {
+      int lane = lane_above(warp, sums, next);  // whose matrix has the tile
+      int64_t before = sum_before(warp, sums, lane);
       MatrixRows rows = matrix_rows(a, first + lane);
       TilePlace place = tile_place(next - before, tiles_down(rows), across);
       int64_t row = rows.begin + place.down * tile_rows;
       body(OutputTile{first + lane, row, least(tile_rows, rows.end - row),
                       place.across * tile_features});
     }
-    next -= warp.at(sums, kWarp - 1);
+    next -= last_sum(warp, sums);
   }
 }
 

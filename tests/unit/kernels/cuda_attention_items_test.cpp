@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/attention_items.h"
+#include "unit/kernels/host_warp.h"
 
 namespace banyan::cuda::cuda_attention_items_test {
 namespace {
@@ -32,7 +33,7 @@ TEST(AttentionItems, BlocksComputeEveryPartOfEveryTileOnce) {
     for (bool split : {false, true}) {
       std::map<std::tuple<int64_t, int, int, int>, int> computed;
       for (int64_t block = 0; block < 7; ++block) {
-        for_attention_items<64>(args, split, block, 7, [&](const AttentionItem& item) {
+        for_attention_items<64>(HostWarp(), args, split, block, 7, [&](const AttentionItem& item) {
           EXPECT_TRUE(!split || item.parts.end - item.parts.begin == 1);
           for (int part = item.parts.begin; part < item.parts.end; ++part) {
             ++computed[{item.span, item.kv_head, item.row, part}];
@@ -44,6 +45,34 @@ TEST(AttentionItems, BlocksComputeEveryPartOfEveryTileOnce) {
       EXPECT_EQ(computed.size(), 3 * parts);
       for (const auto& [what, times] : computed) EXPECT_EQ(times, 1);
     }
+  }
+}
+
+TEST(AttentionItems, OfMoreSpansThanAWarpHasLanes) {
+  std::vector<SpanArgs> spans;
+  for (int s = 0; s < 100; ++s) spans.push_back({.row_count = s % 3, .first_position = 40 * s});
+  AttentionArgs args = args_of(spans, 8, 2);
+  for (bool split : {false, true}) {
+    std::map<std::tuple<int, int, int>, int> computed;
+    for (int64_t block = 0; block < 5; ++block) {
+      for_attention_items<64>(HostWarp(), args, split, block, 5, [&](const AttentionItem& item) {
+        int32_t before = 0;
+        for (int32_t s = 0; split && s < item.span; ++s) {
+          before += static_cast<int32_t>(part_results(args, spans[static_cast<size_t>(s)]));
+        }
+        EXPECT_EQ(item.results, before);
+        for (int32_t p = item.parts.begin; p < item.parts.end; ++p) {
+          ++computed[{item.span, item.kv_head, p}];
+        }
+      });
+    }
+    size_t expected = 0;
+    for (const SpanArgs& span : spans) {
+      PartRange parts = parts_of(keys_of(args, span));
+      if (span.row_count > 0) expected += 2 * static_cast<size_t>(parts.end - parts.begin);
+    }
+    EXPECT_EQ(computed.size(), expected);
+    for (const auto& [what, times] : computed) EXPECT_EQ(times, 1);
   }
 }
 
@@ -63,7 +92,7 @@ TEST(AttentionItems, EveryResultHasAPlaceOfItsOwn) {
   AttentionPlan plan = attention_plan(args, 64, 264);
   EXPECT_TRUE(plan.split);
   std::set<int64_t> places;
-  for_attention_items<64>(args, true, 0, 1, [&](const AttentionItem& item) {
+  for_attention_items<64>(HostWarp(), args, true, 0, 1, [&](const AttentionItem& item) {
     const SpanArgs& span = spans[static_cast<size_t>(item.span)];
     for (int64_t row = item.row; row < least(query_rows(args, span), item.row + 64); ++row) {
       places.insert(part_offset(args, span, item.results, item.kv_head, row, item.parts.begin));

@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/emulated/tensor_gemm.h"
 #include "kernels/cuda/tensor_gemm.h"
+#include "unit/kernels/host_warp.h"
 
 namespace banyan::cuda::cuda_tensor_gemm_test {
 namespace {
@@ -107,20 +108,6 @@ TEST(TensorGemm, EveryTileHasAPlaceOfItsOwn) {
     }
   }
 }
-
-// The lanes of a warp, one after another.
-struct HostWarp {
-  template <class Value>
-  std::array<int32_t, kWarp> sums_to(const Value& value) const {
-    std::array<int32_t, kWarp> sums;
-    int32_t sum = 0;
-    for (int lane = 0; lane < kWarp; ++lane) sums[static_cast<size_t>(lane)] = sum += value(lane);
-    return sums;
-  }
-  int32_t at(const std::array<int32_t, kWarp>& sums, int lane) const {
-    return sums[static_cast<size_t>(lane)];
-  }
-};
 
 TEST(TensorGemm, WorkersComputeEveryOutputOnce) {
   std::vector<int32_t> begins = {2, 2, 9, 9, 40, 41};

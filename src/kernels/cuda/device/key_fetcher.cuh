@@ -5,6 +5,7 @@
 #include "kernels/cuda/attention_items.h"
 #include "kernels/cuda/device/packed_pairs.cuh"
 #include "kernels/cuda/device/ring.cuh"
+#include "kernels/cuda/device/warp.cuh"
 
 namespace banyan::cuda::device {
 
@@ -52,7 +53,7 @@ class KeyFetcher {
   // takes as long to answer.
   __device__ void run(bool split) {
     for_attention_items<K::kTileRows>(
-        a_, split, blockIdx.x, gridDim.x, [&](const AttentionItem& item) {
+        Warp(), a_, split, blockIdx.x, gridDim.x, [&](const AttentionItem& item) {
           KeyRange seen = keys_of<K::kTileRows>(a_, item).any, keys = tile_keys(item, seen);
           KeyRange boxed = boxed_keys(k_, seen);
           for (int32_t first = keys.first; first < keys.end; first += kTileKeys) {

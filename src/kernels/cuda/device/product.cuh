@@ -4,28 +4,11 @@
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/device/queue.cuh"
+#include "kernels/cuda/device/warp.cuh"
 #include "kernels/cuda/device/wgmma.cuh"
 #include "kernels/cuda/tensor_gemm.h"
 
 namespace banyan::cuda::device {
-
-// A warp, for for_output_tiles.
-struct Warp {
-  template <class Value>
-  __device__ int32_t sums_to(const Value& value) const {
-    int lane = static_cast<int>(threadIdx.x % kWarp);
-    int32_t sum = value(lane);
-#pragma unroll
-    for (int distance = 1; distance < kWarp; distance *= 2) {
-      int32_t before = __shfl_up_sync(0xffffffffu, sum, distance);
-      if (lane >= distance) sum += before;
-    }
-    return sum;
-  }
-  __device__ int32_t at(int32_t sums, int lane) const {
-    return __shfl_sync(0xffffffffu, sums, lane);
-  }
-};
 
 // The threads of the warpgroup that fetches meet.
 __device__ inline void sync_fetchers() {

@@ -36,13 +36,13 @@ class Attender {
         group_(of_first_lane(thread() / kWarpgroup)) {}
 
   __device__ void run(bool split) {
-    for_attention_items<K::kTileRows>(a_, split, blockIdx.x, gridDim.x,
+    for_attention_items<K::kTileRows>(Warp(), a_, split, blockIdx.x, gridDim.x,
                                       [&](const AttentionItem& item) { run_item(item, split); });
   }
 
  private:
   struct Rows {
-    KeyRange keys[2];      // of the two rows; none if there is no such row
+    int32_t ends[2];       // of the keys of the two rows; 0 if there is no such row
     KeyRange seen_by_all;  // of the item's rows
   };
   // All of these have two rows. Softmax: of a part; its weights are of this thread's columns, see
@@ -104,9 +104,9 @@ class Attender {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       RowPlace place = place_of(item, own_row(i));
-      rows.keys[i] = {0, 0};
+      rows.ends[i] = 0;
       if (place.exists) {
-        rows.keys[i] = keys_of_token(a_, a_.spans[item.span], place.token, item.kv_head);
+        rows.ends[i] = keys_of_token(a_, a_.spans[item.span], place.token, item.kv_head).end;
       }
     }
     return rows;
@@ -161,7 +161,8 @@ class Attender {
     float scores[kScores], out[kValues];
     uint32_t weights[kKeyTile / 16][4];
     Softmax part;
-    Totals totals;
+    Totals of_thread, &totals = K::kTight ? shared_totals() : of_thread;
+    totals = {};
     int32_t first = keys.first;
     bool starts = true;  // a part: nothing is summed yet
     int32_t second_part = part_begin(part_of(first) + 1);
@@ -236,10 +237,11 @@ class Attender {
   __device__ void mask(float (&scores)[kScores], const Rows& rows, int32_t first) const {
     if (a_.soft_cap > 0) soften_all(scores);
     if (all_see(rows, first)) return;
+    KeyRange keys[2] = {keys_of_row(rows, 0), keys_of_row(rows, 1)};
 #pragma unroll
     for (int j = 0; j < kScores; ++j) {
       int32_t key = first + own_key() + accumulator_column(j);
-      if (!holds(rows.keys[row_of(j)], key)) scores[j] = -kInfinity;
+      if (!holds(keys[row_of(j)], key)) scores[j] = -kInfinity;
     }
   }
   // Few models cap their scores. They turn past one place, so that the code is there once: all
@@ -253,9 +255,18 @@ class Attender {
       scores[kScores - 1] = softened;
     }
   }
+  __device__ Totals& shared_totals() const {
+    return reinterpret_cast<Totals*>(shared_ + K::kTotals)[thread()];
+  }
+
   // Whether all rows of the item see all keys of the tile.
   __device__ static bool all_see(const Rows& rows, int32_t first) {
     return covers(rows.seen_by_all, first);
+  }
+  __device__ KeyRange keys_of_row(const Rows& rows, int i) const {
+    int32_t end = rows.ends[i];
+    bool windowed = a_.window > 0 && a_.selected.runs == nullptr && end > a_.window;
+    return {windowed ? end - static_cast<int32_t>(a_.window) : 0, end};
   }
   __device__ static bool holds(const KeyRange& keys, int32_t key) {
     return key >= keys.first && key < keys.end;
@@ -395,6 +406,7 @@ class Attender {
 
   // Adds values that are not finite to the sums of the rows that see them, and makes them zeros.
   __device__ void take_bad_values(const Rows& rows, int32_t first, float (&out)[kValues]) {
+    KeyRange keys[2] = {keys_of_row(rows, 0), keys_of_row(rows, 1)};
 #pragma unroll 1
     for (int32_t r = 0; r < kKeyTile; ++r) {
       int first_column = own_column();
@@ -406,7 +418,7 @@ class Attender {
                       swizzled(static_cast<uint32_t>(r), static_cast<uint32_t>(column % 64) * 2);
         uint32_t half = *reinterpret_cast<const uint16_t*>(
             reinterpret_cast<const unsigned char*>(pairs()) + at);
-        if (is_bad(half) && holds(rows.keys[row_of(j)], first + r)) out[j] += float_of_bad(half);
+        if (is_bad(half) && holds(keys[row_of(j)], first + r)) out[j] += float_of_bad(half);
       }
     }
     sync();
@@ -439,13 +451,13 @@ class Attender {
     for (int i = 0; i < 2; ++i) {
       float weight = i == 0 ? weights.x : weights.y;
       if (split) {
-        if (rows.keys[i].end > 0) store_part(item, i, {part.max[i].exponent, weight}, out);
+        if (rows.ends[i] > 0) store_part(item, i, {part.max[i].exponent, weight}, out);
         continue;
       }
       Rescaled r = rescaled(totals.max[i], part.max[i].exponent);
       totals.max[i] = r.max;
       totals.weight[i] = totals.weight[i] * r.kept + weight * r.added;
-      if (rows.keys[i].end > 0) merge<kLast>(item, i, r, continues, totals, out);
+      if (rows.ends[i] > 0) merge<kLast>(item, i, r, continues, totals, out);
     }
   }
 
