@@ -517,17 +517,23 @@ TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
 // A score of -infinity weighs nothing; a row with only such scores is NaN.
 TEST(Attention, InfiniteScores) {
   for (const KernelTable* table : tables_and_emulated()) {
-    Shape shape = {.kv_heads = 1, .group = 1, .head_dim = 8};
-    Random random(7);
-    Inputs inputs(shape, 3, random);
-    std::ranges::fill(inputs.q, 1.0f);
-    std::ranges::fill(inputs.k, 1.0f);
-    std::fill_n(inputs.k.begin(), 8, -INFINITY);
-    auto out = attend_whole(*table, shape, inputs);
-    for (int c = 0; c < 8; ++c) {
-      EXPECT_TRUE(std::isnan(out[c])) << table->name;
-      EXPECT_NEAR(out[8 + c], inputs.v[8 + c], 1e-6f) << table->name;
-      EXPECT_NEAR(out[16 + c], (inputs.v[8 + c] + inputs.v[16 + c]) / 2, 1e-6f) << table->name;
+    for (auto [head_dim, dtype] :
+         {std::pair{8, DType::kF32}, {64, DType::kBF16}, {64, DType::kF16}}) {
+      SCOPED_TRACE(fmt::format("{} {} {}", table->name, head_dim, dtype_name(dtype)));
+      Shape shape = {.kv_heads = 1, .group = 1, .head_dim = head_dim, .dtype = dtype};
+      Random random(7);
+      Inputs inputs(shape, 3, random);
+      std::ranges::fill(inputs.q, 1.0f);
+      std::ranges::fill(inputs.k, 1.0f);
+      std::fill_n(inputs.k.begin(), head_dim, -INFINITY);
+      auto out = attend_whole(*table, shape, inputs);
+      const float *first = inputs.v.data() + head_dim, *second = first + head_dim;
+      float tolerance = dtype == DType::kF32 ? 1e-6f : 1e-2f;
+      for (int c = 0; c < head_dim; ++c) {
+        EXPECT_TRUE(std::isnan(out[c]));
+        EXPECT_NEAR(out[head_dim + c], first[c], tolerance);
+        EXPECT_NEAR(out[2 * head_dim + c], (first[c] + second[c]) / 2, tolerance);
+      }
     }
   }
 }

@@ -208,14 +208,15 @@ TEST(Cuda, TeamsAddUpGroupsOfEveryLengthInOrder) {
 
 // Queries, keys and values of one sequence in pages of 16.
 struct Attended {
-  Attended(int64_t width, DType dtype, int64_t length, Random& random)
+  Attended(int64_t width, DType dtype, int64_t length, int64_t page_size, Random& random)
       : width(width),
         rank(width > 256 ? 512 : width),
+        page_size(page_size),
         dtype(dtype),
         q(random.normals(length * kHeads * width)),
         keys(store_rows(random.normals(length * width), dtype, row_shape())),
         values(store_rows(random.normals(length * width), dtype, row_shape())) {
-    for (int32_t page = 0; page < length / 16; ++page) pages.push_back(page);
+    for (int32_t page = 0; page * page_size < length; ++page) pages.push_back(page);
   }
 
   // Rows [first, first + count), cut into so many spans.
@@ -239,7 +240,7 @@ struct Attended {
                                      .heads = kHeads,
                                      .width = width,
                                      .rank = rank,
-                                     .page_size = 16,
+                                     .page_size = page_size,
                                      .scale = scale,
                                      .spans = spans.data(),
                                      .span_count = span_count,
@@ -257,7 +258,7 @@ struct Attended {
                             .kv_heads = 1,
                             .head_dim = width,
                             .value_dim = width,
-                            .page_size = 16,
+                            .page_size = page_size,
                             .scale = scale,
                             .spans = spans.data(),
                             .span_count = span_count,
@@ -269,34 +270,39 @@ struct Attended {
   int64_t out_width() const { return kHeads * rank; }
   RowShape row_shape() const { return {.width = width, .split = rank < width ? rank : 0}; }
 
-  int64_t width, rank;
+  int64_t width, rank, page_size;
   DType dtype;
   std::vector<float> q;
   std::vector<char> keys, values;
   std::vector<int32_t> pages;
 };
 
-// Of the widths that tensor cores have; 592 keys are two parts. Blocks of the interpreted GPU
+// Of the widths that tensor cores have; 592 keys are three parts. Blocks of the interpreted GPU
 // share the parts of one row, but neither those of 128 rows in one span nor of 8 in spans of their
 // own.
 TEST(Cuda, ARowOfAttentionHasTheSameBitsInEverySpan) {
   constexpr int64_t kLength = 592, kFirst = 464;
+  struct Case {
+    int64_t width;
+    DType dtype;
+    int64_t page_size = 16;
+  };
   Random random(15);
-  for (auto [width, dtype] : {std::pair{64, DType::kBF16},
-                              {128, DType::kBF16},
-                              {256, DType::kBF16},
-                              {576, DType::kBF16},
-                              {64, DType::kF16},
-                              {128, DType::kF16},
-                              {256, DType::kF16},
-                              {576, DType::kF16},
-                              {128, DType::kI8},
-                              {576, DType::kI8},
-                              {64, DType::kF8E4M3},
-                              {256, DType::kF8E4M3},
-                              {576, DType::kF8E4M3}}) {
-    Attended attended(width, dtype, kLength, random);
-    SCOPED_TRACE(fmt::format("{} {}", width, dtype_name(dtype)));
+  for (auto [width, dtype, page_size] : {Case{64, DType::kBF16, 148},
+                                         {128, DType::kBF16, 64},
+                                         {256, DType::kBF16, 32},
+                                         {576, DType::kBF16, 64},
+                                         {64, DType::kF16, 128},
+                                         {128, DType::kF16},
+                                         {256, DType::kF16, 64},
+                                         {576, DType::kF16},
+                                         {128, DType::kI8},
+                                         {576, DType::kI8},
+                                         {64, DType::kF8E4M3},
+                                         {256, DType::kF8E4M3},
+                                         {576, DType::kF8E4M3}}) {
+    Attended attended(width, dtype, kLength, page_size, random);
+    SCOPED_TRACE(fmt::format("{} {} pages of {}", width, dtype_name(dtype), page_size));
     std::vector<float> together = attended.rows(kFirst, kLength - kFirst);
     auto expect_the_same = [&](int64_t i, const std::vector<float>& rows) {
       auto begin = together.begin() + i * attended.out_width();

@@ -4,8 +4,10 @@
 //
 //   build/cuda/gpu/gpu_compare
 //
-// Prints a line for each case, and ends with 1 where any bit differs.
+// Prints a line for each case, and ends with 1 where any bit differs or the driver has no tensor
+// maps.
 #include "kernels/cuda/device/float_types.cuh"
+#include "kernels/cuda/device/tensor_maps.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -33,6 +35,14 @@ class Compare {
   ~Compare() { gpu_.device->close_queue(queue_); }
 
   bool all_same() const { return all_same_; }
+
+  // Without them, attention is slower but right.
+  void tensor_maps() {
+    DeviceArray<std::byte> pool(size_t{1} << 20);
+    bool encoded = cuda::device::TensorMaps().find({pool.data(), 128, 64}) != nullptr;
+    std::printf("tensor maps of pools: %s\n", encoded ? "encoded" : "the driver has NONE");
+    all_same_ = all_same_ && encoded;
+  }
 
   // `count` matrices [n, k]; experts choose rows of x by chance.
   void product(const char* format, FormatKernel kernel, int64_t rows, int64_t n, int64_t k,
@@ -90,8 +100,7 @@ class Compare {
 
   // Spans (rows, keys before them). Latents have one head of keys.
   void attention(DType dtype, int64_t kv_heads, int64_t group, int64_t width, int64_t window,
-                 const std::vector<std::pair<int32_t, int32_t>>& shapes) {
-    constexpr int64_t kPage = 16;
+                 int64_t page_size, const std::vector<std::pair<int32_t, int32_t>>& shapes) {
     bool latent = width > 256;
     int64_t rank = latent ? 512 : width;
     std::vector<SpanArgs> spans;
@@ -100,11 +109,11 @@ class Compare {
     for (auto [count, past] : shapes) {
       spans.push_back({rows, count, past, static_cast<int32_t>(pages.size())});
       rows += count;
-      for (int64_t p = 0; p * kPage < past + count; ++p) {
+      for (int64_t p = 0; p * page_size < past + count; ++p) {
         pages.push_back(static_cast<int32_t>(pages.size()));
       }
     }
-    auto pool_rows = static_cast<int64_t>(pages.size()) * kPage * kv_heads;
+    auto pool_rows = static_cast<int64_t>(pages.size()) * page_size * kv_heads;
     RowShape row = {.width = width, .split = latent ? rank : 0};
     std::vector<std::byte> keys = pool(dtype, pool_rows, row), values = pool(dtype, pool_rows, row);
     std::vector<float> q = normals(rows * kv_heads * group * width);
@@ -121,7 +130,7 @@ class Compare {
                        .kv_heads = kv_heads,
                        .head_dim = width,
                        .value_dim = width,
-                       .page_size = kPage,
+                       .page_size = page_size,
                        .scale = 1 / std::sqrt(static_cast<float>(width)),
                        .window = window,
                        .sinks = sinks.data(),
@@ -145,7 +154,8 @@ class Compare {
     gpu_.device->synchronise(queue_);
     report("attention of " + std::to_string(width) + " columns of " +
                std::string(dtype_name(dtype)) + ", " + std::to_string(spans.size()) +
-               " spans, window " + std::to_string(window),
+               " spans, window " + std::to_string(window) + ", pages of " +
+               std::to_string(page_size),
            out, device_out.download());
   }
 
@@ -257,6 +267,7 @@ class Compare {
 int run_all() {
   require_hopper();
   Compare compare;
+  compare.tensor_maps();
   using T = KernelTable;
   for (int64_t rows : {1, 5, 13, 29, 50, 100, 300}) {
     compare.product("bf16", &T::gemm_bf16, rows, 200, 1024, 1024, 1);
@@ -292,12 +303,13 @@ int run_all() {
   compare.product("bf16", &T::gemm_bf16, 200, 4096, 512, 512, 1);
   for (DType dtype : {DType::kBF16, DType::kF16, DType::kI8, DType::kF8E4M3}) {
     for (int64_t width : {64, 128, 256}) {
-      compare.attention(dtype, 2, 4, width, 0, {{1, 1200}, {3, 510}, {9, 20}});
+      compare.attention(dtype, 2, 4, width, 0, 64, {{1, 1200}, {3, 510}, {9, 20}});
       for (int64_t window : {0, 700}) {
-        compare.attention(dtype, 2, 4, width, window, {{1, 1200}, {90, 0}, {3, 510}});
+        compare.attention(dtype, 2, 4, width, window, window > 0 ? 32 : 16,
+                          {{1, 1200}, {90, 0}, {3, 510}});
       }
     }
-    compare.attention(dtype, 1, 16, 576, 0, {{1, 1200}, {20, 0}, {3, 510}});
+    compare.attention(dtype, 1, 16, 576, 0, 64, {{1, 1200}, {20, 0}, {3, 510}});
   }
   for (int64_t decay_dim : {1, 128}) {
     compare.delta_rule(decay_dim, {{700, 695}});

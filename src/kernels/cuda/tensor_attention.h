@@ -167,8 +167,9 @@ BANYAN_HOST_DEVICE inline float power_of_fraction(float t) {
 // weight.
 inline constexpr float kWeightBias = 512 + 127;
 
-// 2^(score * factor + offset - kWeightBias): 0 where that is below 2^-127, NaN for NaN. In as few
-// instructions as can be: a GPU spends more time on weights than on anything else but products.
+// 2^(score * factor + offset - kWeightBias), which fades to 0 from 2^-126 to 2^-127; NaN for NaN.
+// In as few instructions as can be: a GPU spends more time on weights than on anything but
+// products.
 template <class T>
 BANYAN_HOST_DEVICE inline float weight_of(float score, float factor, float offset) {
   constexpr uint32_t kMantissa = 0x7fffff, kOne = 0x3f800000;
@@ -196,7 +197,9 @@ struct RowMax {
     exponent = raised;
     return kept;
   }
-  // Of weight_of. A maximum that is no score's would make it infinite.
+  // Of weight_of; exact for maxima up to 2^24, and of use up to 2^31, where f32 tells neighbours no
+  // longer apart by less than the exponents of weights. A maximum that is no score's would make it
+  // infinite.
   BANYAN_HOST_DEVICE constexpr float offset() const {
     return kWeightBias - (exponent == kLowest ? 0 : exponent);
   }

@@ -16,7 +16,7 @@ struct PoolRows {
 };
 
 // What the accelerator reads of PoolRows; a GPU's driver encodes it.
-struct alignas(64) TensorMap {
+struct alignas(128) TensorMap {
   unsigned char bytes[128];
 };
 

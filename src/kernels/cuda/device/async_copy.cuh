@@ -19,6 +19,11 @@ __device__ inline void fence_barrier_init() {
 __device__ inline void barrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
+// For `count` threads.
+__device__ inline void barrier_arrive_for(uint32_t barrier, int count) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(count)
+               : "memory");
+}
 __device__ inline void barrier_arrive_expecting(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -85,6 +90,10 @@ __device__ inline void copy_box(uint32_t to, const TensorMap& map, int column, i
       "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
       "l"(&map), "r"(column), "r"(row), "r"(barrier)
       : "memory");
+}
+
+__device__ inline void prefetch_map(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
 // Asks for a line of memory to be brought to L2.

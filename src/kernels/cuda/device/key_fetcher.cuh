@@ -49,19 +49,21 @@ class KeyFetcher {
   __device__ KeyFetcher(const K& k, unsigned char* shared)
       : k_(k), a_(k.a), filler_(shared_address(shared)) {}
 
-  // Where the rows of a tile lie is found before the tile ahead of it is fetched, as the page table
-  // takes as long to answer.
+  // Where the rows of a tile lie is looked up before the tile ahead of it is fetched, as the page
+  // table takes as long to answer.
   __device__ void run(bool split) {
     for_attention_items<K::kTileRows>(
         Warp(), a_, split, blockIdx.x, gridDim.x, [&](const AttentionItem& item) {
           KeyRange seen = keys_of<K::kTileRows>(a_, item).any, keys = tile_keys(item, seen);
           KeyRange boxed = boxed_keys(k_, seen);
+          const int32_t* pages = a_.page_table + a_.spans[item.span].page_begin;
           for (int32_t first = keys.first; first < keys.end; first += kTileKeys) {
             bool by_boxes = covers(boxed, first);
-            int next = find_row(item, seen, first + (by_boxes ? first_row_of_box() : own_row()));
-            prefetch(next);
+            int32_t key = first + (by_boxes ? first_row_of_box() : own_row());
+            Place next = place_of(item, pages, seen, key);
+            if (quantised()) prefetch(row_at(next));
             fetch_found();
-            row_ = next;
+            place_ = next;
             by_boxes_ = by_boxes;
             found_ = true;
           }
@@ -73,6 +75,10 @@ class KeyFetcher {
  private:
   using Element = typename K::Element;
   static constexpr int kRowsOfWarp = kKeyTile / (kWarpgroup / kWarp);
+  // Of a row of a pool.
+  struct Place {
+    int32_t page = -1, kv_head = 0, in_page = 0;  // page: -1 if there is no such row
+  };
 
   __device__ static int warp() { return RingFiller<K>::thread() / kWarp; }
   __device__ static int lane() { return RingFiller<K>::thread() % kWarp; }
@@ -82,24 +88,28 @@ class KeyFetcher {
   __device__ int first_row_of_box() const { return lane() * k_.box_rows % kTileKeys; }
 
   // Of keys that no row sees there is none: their pages may be those of others by now.
-  __device__ int find_row(const AttentionItem& item, const KeyRange& keys, int32_t key) const {
-    return key >= keys.first && key < keys.end ? row_of(item, key) : -1;
-  }
-
-  __device__ int row_of(const AttentionItem& item, int32_t key) const {
-    const SpanArgs& span = a_.spans[item.span];
+  __device__ Place place_of(const AttentionItem& item, const int32_t* pages, const KeyRange& seen,
+                            int32_t key) const {
+    if (key < seen.first || key >= seen.end) return {};
     int64_t position = key;
     if (a_.selected.runs != nullptr) {
       int64_t token = quotient(item.row, rows_per_token(a_));
-      SelectedRow selected = selected_row(a_.selected, span.row_begin + token, item.kv_head);
+      int64_t row = a_.spans[item.span].row_begin + token;
+      SelectedRow selected = selected_row(a_.selected, row, item.kv_head);
       position = selected.position(selected.run_of(key), key);
     }
-    return static_cast<int>(
-        pool_offset(a_.page_table, span, position, item.kv_head, a_.kv_heads, a_.page_size, 1));
+    int64_t page = quotient(position, a_.page_size);
+    return {pages[page], item.kv_head, static_cast<int32_t>(position - page * a_.page_size)};
+  }
+  __device__ int row_at(const Place& place) const {
+    if (place.page < 0) return -1;
+    auto heads = static_cast<int32_t>(a_.kv_heads), size = static_cast<int32_t>(a_.page_size);
+    return (place.page * heads + place.kv_head) * size + place.in_page;
   }
 
   __device__ void fetch_found() {
     if (!found_) return;
+    row_ = row_at(place_);
     fetch(a_.k_pool, k_.keys);
     if constexpr (!K::kLatent) fetch(a_.v_pool, k_.values);
     found_ = false;
@@ -118,7 +128,7 @@ class KeyFetcher {
 
   // Threads wait for the codes that they load, so that these should be in L2 by then.
   __device__ void prefetch(int row) const {
-    if (!quantised() || row < 0 || lane() >= kRowsOfWarp) return;
+    if (row < 0 || lane() >= kRowsOfWarp) return;
     prefetch_lines(codes(a_.k_pool, row));
     if constexpr (!K::kLatent) prefetch_lines(codes(a_.v_pool, row));
   }
@@ -138,14 +148,18 @@ class KeyFetcher {
 
   __device__ void copy_boxes(const TensorMap& map) {
     const Ring<K>& ring = filler_.ring();
-    int at = lane() * k_.box_rows;
-    if (warp() > 0 || at >= kTileKeys) return filler_.stored_stage();
     uint32_t full = ring.full(ring.stage);
-    uint32_t to = ring.at(ring.stage) + static_cast<uint32_t>(at) * kTileRowBytes;
-    barrier_arrive_expecting(full, static_cast<uint32_t>(k_.box_rows) * K::kWidth * 2);
+    int boxes = kTileKeys / k_.box_rows;
+    if (warp() == 0 && lane() < boxes) {
+      barrier_arrive_expecting(full, static_cast<uint32_t>(k_.box_rows) * K::kWidth * 2);
+      uint32_t to =
+          ring.at(ring.stage) + static_cast<uint32_t>(lane() * k_.box_rows) * kTileRowBytes;
 #pragma unroll
-    for (int block = 0; block < K::kWidth / 64; ++block) {
-      copy_box(to + block * K::kBlockBytes, map, block * 64, row_, full);
+      for (int block = 0; block < K::kWidth / 64; ++block) {
+        copy_box(to + block * K::kBlockBytes, map, block * 64, row_, full);
+      }
+    } else if (lane() == kWarp - 1) {  // for all other threads of the warp
+      barrier_arrive_for(full, warp() == 0 ? kWarp - boxes : kWarp);
     }
     filler_.next();
   }
@@ -226,9 +240,11 @@ class KeyFetcher {
   const K& k_;
   const AttentionArgs& a_;
   RingFiller<K> filler_;
-  // Of the tile that was found last: this thread's row, and how it is fetched, if it is not yet.
-  int row_ = -1;
+  // Of the tile that was looked up last: this thread's row, and how it is fetched, if it is not
+  // yet.
+  Place place_;
   bool by_boxes_ = false, found_ = false;
+  int row_ = -1;  // of the tile that is fetched
 };
 
 }  // namespace banyan::cuda::device

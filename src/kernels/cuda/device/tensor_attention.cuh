@@ -581,6 +581,10 @@ __global__ __maxnreg__(K::kRegisters) void run_tensor_attention(const __grid_con
   extern __shared__ __align__(1024) unsigned char bytes[];
   let_next_kernel_begin();
   if (threadIdx.x == 0) init_ring<K>(shared_address(bytes), kWarpgroup, K::kGroups);
+  if (threadIdx.x == K::kMultipliers && k.box_rows > 0) {
+    prefetch_map(k.keys);
+    prefetch_map(k.values);
+  }
   wait_for_earlier_kernels();
   bool split = splits(k, bytes);
   if (threadIdx.x >= K::kMultipliers) {

@@ -12,7 +12,8 @@
 
 namespace banyan::cuda::device {
 
-static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
+static_assert(sizeof(TensorMap) == sizeof(CUtensorMap) &&
+              alignof(TensorMap) >= alignof(CUtensorMap));
 
 // cuTensorMapEncodeTiled, or null: the runtime finds it, so that the program starts where there is
 // no driver.
@@ -30,17 +31,13 @@ class TensorMaps {
  public:
   // Null if the driver has none for them.
   const TensorMap* find(const PoolRows& rows) {
-    auto [at, is_new] = maps_.try_emplace(rows);
-    if (is_new) at->second.encoded = encode(rows, at->second.map);
-    return at->second.encoded ? &at->second.map : nullptr;
+    auto known = maps_.find(rows);
+    if (known != maps_.end()) return &known->second;
+    TensorMap map;
+    return encode(rows, map) ? &maps_.emplace(rows, map).first->second : nullptr;
   }
 
  private:
-  struct Entry {
-    bool encoded = false;
-    TensorMap map = {};
-  };
-
   // Nobody asks for rows outside of the pool, so that their number need not be known.
   bool encode(const PoolRows& rows, TensorMap& map) const {
     constexpr cuuint64_t kRowsMax = cuuint64_t{1} << 31;
@@ -49,7 +46,7 @@ class TensorMaps {
     cuuint64_t sizes[2] = {width, kRowsMax}, row_bytes[1] = {width * 2};
     cuuint32_t box[2] = {kTileRowBytes / 2, static_cast<cuuint32_t>(rows.box_rows)};
     cuuint32_t steps[2] = {1, 1};
-    alignas(64) CUtensorMap encoded;
+    CUtensorMap encoded;
     CUresult result =
         encoder_(&encoded, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, const_cast<void*>(rows.pool), sizes,
                  row_bytes, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
@@ -59,7 +56,7 @@ class TensorMaps {
   }
 
   PFN_cuTensorMapEncodeTiled_v12000 encoder_ = tensor_map_encoder();
-  std::map<PoolRows, Entry> maps_;
+  std::map<PoolRows, TensorMap> maps_;
 };
 
 }  // namespace banyan::cuda::device
