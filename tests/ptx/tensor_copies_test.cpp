@@ -31,7 +31,8 @@ std::string kernel() {
   @%p1 bra again;
   mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 2048;
   add.s64 %rd1, %rd0, {};
-  cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd1, {{%r5, %r6}}], [%r1];
+  cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+      [%r2], [%rd1, {{%r5, %r6}}], [%r1];
   again: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0;
   @!%p2 bra again;
   shr.u32 %r3, %r0, 2; and.b32 %r4, %r0, 3; shl.b32 %r4, %r4, 1;
