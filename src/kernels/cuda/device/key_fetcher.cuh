@@ -75,7 +75,7 @@ class KeyFetcher {
  private:
   using Element = typename K::Element;
   static constexpr int kRowsOfWarp = kKeyTile / (kWarpgroup / kWarp);
-  // Of a row of a pool.
+  // Of a row of a pool: what pool_offset() reads and what it makes of it are apart.
   struct Place {
     int32_t page = -1, kv_head = 0, in_page = 0;  // page: -1 if there is no such row
   };
@@ -150,6 +150,7 @@ class KeyFetcher {
     const Ring<K>& ring = filler_.ring();
     uint32_t full = ring.full(ring.stage);
     int boxes = kTileKeys / k_.box_rows;
+    __syncwarp();  // all threads know that the stage is empty before one arrives for them
     if (warp() == 0 && lane() < boxes) {
       barrier_arrive_expecting(full, static_cast<uint32_t>(k_.box_rows) * K::kWidth * 2);
       uint32_t to =
@@ -158,7 +159,7 @@ class KeyFetcher {
       for (int block = 0; block < K::kWidth / 64; ++block) {
         copy_box(to + block * K::kBlockBytes, map, block * 64, row_, full);
       }
-    } else if (lane() == kWarp - 1) {  // for all other threads of the warp
+    } else if (lane() == kWarp - 1) {  // for all of the warp that have no box
       barrier_arrive_for(full, warp() == 0 ? kWarp - boxes : kWarp);
     }
     filler_.next();
