@@ -78,8 +78,9 @@ BANYAN_DEVICE void for_attention_items(const Warp& warp, const AttentionArgs& a,
 // A block's layout: warpgroups that multiply have kQueryTile rows each, or share the same rows: the
 // weights of some keys of a tile and the sums of some columns each. kLatent: values are the first
 // columns of keys.
-// T: what tensor cores multiply.
-template <class T, int Width, int ValueWidth, int RowGroups, int ValueGroups>
+// T: what tensor cores multiply. Codes: pools are quantised, and their rows are copied to shared
+// memory as they are, from where they are converted to tiles.
+template <class T, int Width, int ValueWidth, int RowGroups, int ValueGroups, bool Codes = false>
 struct TensorAttention {
   using Element = T;
   static constexpr int kWidth = Width, kValueWidth = ValueWidth;  // of a head
@@ -104,8 +105,15 @@ struct TensorAttention {
   // Sums over an item's parts are in shared memory if they fit.
   static constexpr bool kKeepsSums = kRowGroups > 1 && !kWide;
   static constexpr uint32_t kSumBytes = kKeepsSums ? kTileRows * kValueWidth * 4 : 0;
-  static constexpr int kStagesThatFit =
-      ((224 << 10) / kBlocksPerMultiprocessor - kQueryBytes - kSumBytes) / kStageBytes;
+  // Of keys and of values, what each warp converts of the next tile: rows that follow each other.
+  static constexpr bool kCopiesCodes = Codes;
+  static constexpr int kRowsOfWarp = kKeyTile / (kWarpgroup / kWarp);
+  static constexpr uint32_t kWarpCodeBytes =
+      Codes ? kRowsOfWarp * RowShape{.width = kWidth}.quantised_bytes() : 0;
+  static constexpr int kCodeCopies = Codes ? 2 * (kWarpgroup / kWarp) : 0;
+  static constexpr int kStagesThatFit = ((224 << 10) / kBlocksPerMultiprocessor - kQueryBytes -
+                                         kSumBytes - kCodeCopies * kWarpCodeBytes) /
+                                        kStageBytes;
   static constexpr int kStages = kStagesThatFit > 16 ? 16 : kStagesThatFit / 2 * 2;
   static constexpr uint32_t kQueries = kStages * kStageBytes;
   static constexpr uint32_t kSums = kQueries + kQueryBytes;
@@ -115,7 +123,10 @@ struct TensorAttention {
   static constexpr uint32_t kExchangeBytes = kShareRows ? kMultipliers * 32 : 0;
   static constexpr uint32_t kMaxima = kExchange + kExchangeBytes;
   static constexpr uint32_t kTotals = kMaxima + kExchangeBytes / 4;
-  static constexpr uint32_t kSharedBytes = kTotals + (kTight ? kMultipliers * 16 : 0);
+  static constexpr uint32_t kCodeBarriers = kTotals + (kTight ? kMultipliers * 16 : 0);
+  static constexpr uint32_t kCodes = kCodeBarriers + kCodeCopies * 8;
+  static constexpr uint32_t kSharedBytes = kCodes + kCodeCopies * kWarpCodeBytes;
+  static_assert(kCodes % 16 == 0 && kWarpCodeBytes % 16 == 0);
   static_assert(kBlocksPerMultiprocessor * (kSharedBytes + 1024) <= 228 * 1024);
 
   // Of a thread: at the start, then of those that multiply and of those that fetch.
@@ -133,6 +144,12 @@ struct TensorAttention {
   TensorMap keys, values;
 };
 
+// Whether the rows of codes that a warp converts follow each other.
+constexpr bool copies_codes(const AttentionArgs& a) {
+  constexpr int64_t kRowsOfWarp = kKeyTile / (kWarpgroup / kWarp);
+  return is_quantised_state(a.pool_dtype) && a.selected.runs == nullptr &&
+         a.page_size % kRowsOfWarp == 0;
+}
 // The rows of a box, which a page has one after the other: at most a tile. 0 if keys are not copied
 // by boxes, as they are converted, lie anywhere, or their pages are small.
 constexpr int box_rows(const AttentionArgs& a) {
@@ -171,6 +188,16 @@ void launch_tensor_attention_of(const AttentionArgs& args, float* parts, int64_t
   auto run_of_width = [&]<int Width>() {
     bool many = args.rows * args.q_heads > args.span_count * args.kv_heads * kQueryTile &&
                 args.selected.runs == nullptr;
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      if (copies_codes(args) && !many) {
+        return run(TensorAttention<T, Width, Width, 1, 1, true>{args, parts});
+      }
+      if constexpr (Width < 256) {
+        if (copies_codes(args)) {
+          return run(TensorAttention<T, Width, Width, 2, 1, true>{args, parts});
+        }
+      }
+    }
     many ? run(TensorAttention<T, Width, Width, 2, 1>{args, parts})
          : run(TensorAttention<T, Width, Width, 1, 1>{args, parts});
   };

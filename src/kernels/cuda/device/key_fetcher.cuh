@@ -47,7 +47,7 @@ template <class K>
 class KeyFetcher {
  public:
   __device__ KeyFetcher(const K& k, unsigned char* shared)
-      : k_(k), a_(k.a), filler_(shared_address(shared)) {}
+      : k_(k), a_(k.a), shared_(shared), filler_(shared_address(shared)) {}
 
   // Where the rows of a tile lie is looked up before the tile ahead of it is fetched, as the page
   // table takes as long to answer.
@@ -62,19 +62,19 @@ class KeyFetcher {
             int32_t key = first + (by_boxes ? first_row_of_box() : own_row());
             Place next = place_of(item, pages, seen, key);
             if (quantised()) prefetch(row_at(next));
-            fetch_found();
+            fetch_found(&next);
             place_ = next;
             by_boxes_ = by_boxes;
             found_ = true;
           }
         });
-    fetch_found();
+    fetch_found(nullptr);
     filler_.finish();
   }
 
  private:
   using Element = typename K::Element;
-  static constexpr int kRowsOfWarp = kKeyTile / (kWarpgroup / kWarp);
+  static constexpr int kRowsOfWarp = K::kRowsOfWarp;
   // Of a row of a pool: what pool_offset() reads and what it makes of it are apart.
   struct Place {
     int32_t page = -1, kv_head = 0, in_page = 0;  // page: -1 if there is no such row
@@ -107,16 +107,17 @@ class KeyFetcher {
     return (place.page * heads + place.kv_head) * size + place.in_page;
   }
 
-  __device__ void fetch_found() {
-    if (!found_) return;
-    row_ = row_at(place_);
-    fetch(a_.k_pool, k_.keys);
-    if constexpr (!K::kLatent) fetch(a_.v_pool, k_.values);
+  // Also begins to copy the codes of the next tile, if there are codes and a next one.
+  __device__ void fetch_found(const Place* next) {
+    if (found_) row_ = row_at(place_);
+    fetch(a_.k_pool, k_.keys, 0, next);
+    if constexpr (!K::kLatent) fetch(a_.v_pool, k_.values, 1, next);
     found_ = false;
   }
 
   __device__ bool quantised() const {
-    return std::is_same_v<Element, BFloat16> && is_quantised_state(a_.pool_dtype);
+    return !K::kCopiesCodes && std::is_same_v<Element, BFloat16> &&
+           is_quantised_state(a_.pool_dtype);
   }
   __device__ static constexpr RowShape row_shape() {
     return {.width = K::kWidth, .split = K::kLatent ? K::kValueWidth : 0};
@@ -139,11 +140,52 @@ class KeyFetcher {
     prefetch_line(codes + row_shape().quantised_bytes() - 4);
   }
 
-  // Keys without a row become zeros: a weight of zero times what lies in memory might be NaN.
-  __device__ void fetch(const void* pool, const TensorMap& map) {
-    filler_.wait_empty();
-    if (!K::kTight && by_boxes_) return copy_boxes(map);
-    quantised() ? convert(pool) : copy(pool);
+  // Of keys (0) or values (1). Those without a row become zeros: a weight of zero times what lies
+  // in memory might be NaN.
+  __device__ void fetch(const void* pool, const TensorMap& map, int which, const Place* next) {
+    if (found_) {
+      filler_.wait_empty();
+      if constexpr (K::kCopiesCodes) {
+        wait_for_codes(which);
+        convert(codes_here(which), nullptr);
+      } else if (!K::kTight && by_boxes_) {
+        copy_boxes(map);
+      } else if (quantised()) {
+        convert(nullptr, pool);
+      } else {
+        copy(pool);
+      }
+    }
+    if constexpr (K::kCopiesCodes) {
+      if (next != nullptr) copy_codes(which, pool, *next);
+    }
+  }
+
+  // Of the warp's rows, in shared memory.
+  __device__ unsigned char* codes_here(int which) const {
+    return shared_ + K::kCodes + static_cast<uint32_t>(2 * warp() + which) * K::kWarpCodeBytes;
+  }
+  __device__ uint32_t codes_barrier(int which) const {
+    return shared_address(shared_ + K::kCodeBarriers) +
+           static_cast<uint32_t>(2 * warp() + which) * 8;
+  }
+  // Those of a page follow each other, whether or not all of them are seen.
+  __device__ void copy_codes(int which, const void* pool, const Place& place) {
+    uint32_t seen = __ballot_sync(0xffffffffu, place.page >= 0 && lane() < kRowsOfWarp);
+    awaits_codes_[which] = seen != 0;
+    if (seen == 0) return;
+    int lane_seen = __popc(~seen & (seen - 1));  // the first
+    int first = __shfl_sync(0xffffffffu, row_at(place), lane_seen) - lane_seen;
+    __syncwarp();  // all threads have read the codes before
+    if (lane() > 0) return;
+    barrier_arrive_expecting(codes_barrier(which), K::kWarpCodeBytes);
+    copy_bulk(shared_address(codes_here(which)), codes(pool, first), K::kWarpCodeBytes,
+              codes_barrier(which));
+  }
+  __device__ void wait_for_codes(int which) {
+    if (!awaits_codes_[which]) return;
+    barrier_wait(codes_barrier(which), code_parity_[which]);
+    code_parity_[which] ^= 1;
   }
 
   __device__ void copy_boxes(const TensorMap& map) {
@@ -187,18 +229,19 @@ class KeyFetcher {
     filler_.filled_stage();
   }
 
-  // Sixteen lanes convert 64 columns of a row, and the warp those of two rows.
-  __device__ void convert(const void* pool) {
+  // Sixteen lanes convert 64 columns of a row, and the warp those of two rows. From the codes of
+  // the warp's rows in shared memory, or where there are none, from a pool.
+  __device__ void convert(const unsigned char* here, const void* pool) {
     constexpr int kWords = kRowsOfWarp / 2;
     // Blocks of 64 columns that are loaded at once.
-    constexpr int kBlocks = K::kWidth == 128 && K::kRowGroups == 1 ? 2 : 1;
+    constexpr int kBlocks = !K::kCopiesCodes && K::kWidth == 128 && K::kRowGroups == 1 ? 2 : 1;
     int word = lane() % 16;
     asm volatile("" : "+r"(word));  // or registers keep what depends on it
-    const unsigned char* from = codes(pool, 0) + word * 4;
+    const unsigned char* from = (K::kCopiesCodes ? here : codes(pool, 0)) + word * 4;
     uint32_t to = filler_.ring().at(filler_.ring().stage) +
                   swizzled(static_cast<uint32_t>(warp() * kRowsOfWarp + lane() / 16),
                            static_cast<uint32_t>(word) * 8);
-    float scale = scale_of(pool, 0);
+    float scale = K::kCopiesCodes ? scale_here(here) : scale_of(pool, 0);
 #pragma unroll 1
     for (int block = 0; block < K::kWidth / 64; block += kBlocks) {
       if (K::kLatent && block * 64 == K::kValueWidth) scale = scale_of(pool, 1);
@@ -206,7 +249,8 @@ class KeyFetcher {
 #pragma unroll
       for (int r = 0; r < kWords; ++r) {
         int source = __shfl_sync(0xffffffffu, row_, 2 * r + lane() / 16);
-        const auto* row = reinterpret_cast<const uint32_t*>(codes(from, source < 0 ? 0 : source));
+        int at = K::kCopiesCodes ? 2 * r + lane() / 16 : source < 0 ? 0 : source;
+        const auto* row = reinterpret_cast<const uint32_t*>(codes(from, at));
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b) words[b][r] = source < 0 ? 0 : row[b * 16];
       }
@@ -232,6 +276,10 @@ class KeyFetcher {
     }
   }
   // Of this thread's row.
+  __device__ float scale_here(const unsigned char* here) const {
+    const unsigned char* scale = codes(here, lane() % kRowsOfWarp) + row_shape().code_bytes();
+    return row_ < 0 ? 0 : *reinterpret_cast<const float*>(scale);
+  }
   __device__ float scale_of(const void* pool, int part) const {
     if (row_ < 0) return 0;
     const unsigned char* scales = codes(pool, row_) + row_shape().code_bytes();
@@ -240,12 +288,16 @@ class KeyFetcher {
 
   const K& k_;
   const AttentionArgs& a_;
+  unsigned char* shared_;
   RingFiller<K> filler_;
   // Of the tile that was looked up last: this thread's row, and how it is fetched, if it is not
   // yet.
   Place place_;
   bool by_boxes_ = false, found_ = false;
   int row_ = -1;  // of the tile that is fetched
+  // Copies of codes, of keys and of values.
+  bool awaits_codes_[2] = {};
+  uint32_t code_parity_[2] = {};
 };
 
 }  // namespace banyan::cuda::device

@@ -580,7 +580,12 @@ template <class K>
 __global__ __maxnreg__(K::kRegisters) void run_tensor_attention(const __grid_constant__ K k) {
   extern __shared__ __align__(1024) unsigned char bytes[];
   let_next_kernel_begin();
-  if (threadIdx.x == 0) init_ring<K>(shared_address(bytes), kWarpgroup, K::kGroups);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < K::kCodeCopies; ++i) {
+      barrier_init(shared_address(bytes + K::kCodeBarriers + i * 8), 1);
+    }
+    init_ring<K>(shared_address(bytes), kWarpgroup, K::kGroups);
+  }
   if (threadIdx.x == K::kMultipliers && k.box_rows > 0) {
     prefetch_map(k.keys);
     prefetch_map(k.values);
