@@ -75,11 +75,13 @@ BANYAN_DEVICE void for_attention_items(const Warp& warp, const AttentionArgs& a,
   }
 }
 
+// The rows of a tile that each warp of a warpgroup fetches.
+inline constexpr int kRowsOfWarp = kKeyTile / (kWarpgroup / kWarp);
+
 // A block's layout: warpgroups that multiply have kQueryTile rows each, or share the same rows: the
 // weights of some keys of a tile and the sums of some columns each. kLatent: values are the first
-// columns of keys.
-// T: what tensor cores multiply. Codes: pools are quantised, and their rows are copied to shared
-// memory as they are, from where they are converted to tiles.
+// columns of keys. T: what tensor cores multiply. Codes: pools are quantised, and their rows are
+// copied to shared memory as they are, from where they are converted to tiles.
 template <class T, int Width, int ValueWidth, int RowGroups, int ValueGroups, bool Codes = false>
 struct TensorAttention {
   using Element = T;
@@ -107,7 +109,6 @@ struct TensorAttention {
   static constexpr uint32_t kSumBytes = kKeepsSums ? kTileRows * kValueWidth * 4 : 0;
   // Of keys and of values, what each warp converts of the next tile: rows that follow each other.
   static constexpr bool kCopiesCodes = Codes;
-  static constexpr int kRowsOfWarp = kKeyTile / (kWarpgroup / kWarp);
   static constexpr uint32_t kWarpCodeBytes =
       Codes ? kRowsOfWarp * RowShape{.width = kWidth}.quantised_bytes() : 0;
   static constexpr int kCodeCopies = Codes ? 2 * (kWarpgroup / kWarp) : 0;
@@ -146,7 +147,6 @@ struct TensorAttention {
 
 // Whether the rows of codes that a warp converts follow each other.
 constexpr bool copies_codes(const AttentionArgs& a) {
-  constexpr int64_t kRowsOfWarp = kKeyTile / (kWarpgroup / kWarp);
   return is_quantised_state(a.pool_dtype) && a.selected.runs == nullptr &&
          a.page_size % kRowsOfWarp == 0;
 }

@@ -74,7 +74,6 @@ class KeyFetcher {
 
  private:
   using Element = typename K::Element;
-  static constexpr int kRowsOfWarp = K::kRowsOfWarp;
   // Of a row of a pool: what pool_offset() reads and what it makes of it are apart.
   struct Place {
     int32_t page = -1, kv_head = 0, in_page = 0;  // page: -1 if there is no such row
