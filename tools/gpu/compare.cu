@@ -309,6 +309,14 @@ int run_all() {
                           {{1, 1200}, {90, 0}, {3, 510}});
       }
     }
+    // Pages whose rows no box has, and codes that are converted as they are loaded.
+    compare.attention(dtype, 2, 4, 128, 0, 8, {{1, 1200}, {3, 510}, {9, 20}});
+    // More items than blocks, of more spans than a warp has lanes, some of them empty.
+    std::vector<std::pair<int32_t, int32_t>> many;
+    for (int32_t i = 0; i < 48; ++i) many.push_back({i % 7 == 3 ? 0 : 1, 60 + i * 13});
+    for (int64_t width : {64, 128, 256}) {
+      compare.attention(dtype, 8, 1, width, width == 128 ? 300 : 0, 64, many);
+    }
     compare.attention(dtype, 1, 16, 576, 0, 64, {{1, 1200}, {20, 0}, {3, 510}});
   }
   for (int64_t decay_dim : {1, 128}) {

@@ -141,7 +141,8 @@ struct TensorAttention {
   AttentionArgs a;
   float* parts;        // kPartScratchBytes
   int64_t blocks = 0;  // of the launch
-  int box_rows = 0;    // of both maps; 0: there are none
+  // Of both maps; 0: there are none. Boxes: of a tile.
+  int box_rows = 0, boxes = 0;
   TensorMap keys, values;
 };
 
@@ -172,6 +173,7 @@ void add_maps(K& kernel, const MapOf& map_of) {
   kernel.keys = *keys;
   kernel.values = *values;
   kernel.box_rows = rows;
+  kernel.boxes = static_cast<int>(kKeyTile) / rows;
 }
 
 // Calls launch(kernel, merge) with the TensorAttention for the pool and the width and the

@@ -145,12 +145,11 @@ class KeyFetcher {
     if (found_) {
       filler_.wait_empty();
       if constexpr (K::kCopiesCodes) {
-        wait_for_codes(which);
-        convert(codes_here(which), nullptr);
+        convert_codes(which);
       } else if (!K::kTight && by_boxes_) {
         copy_boxes(map);
       } else if (quantised()) {
-        convert(nullptr, pool);
+        convert(pool);
       } else {
         copy(pool);
       }
@@ -182,7 +181,6 @@ class KeyFetcher {
               codes_barrier(which));
   }
   __device__ void wait_for_codes(int which) {
-    if (!awaits_codes_[which]) return;
     barrier_wait(codes_barrier(which), code_parity_[which]);
     code_parity_[which] ^= 1;
   }
@@ -190,9 +188,8 @@ class KeyFetcher {
   __device__ void copy_boxes(const TensorMap& map) {
     const Ring<K>& ring = filler_.ring();
     uint32_t full = ring.full(ring.stage);
-    int boxes = kTileKeys / k_.box_rows;
     __syncwarp();  // all threads know that the stage is empty before one arrives for them
-    if (warp() == 0 && lane() < boxes) {
+    if (warp() == 0 && lane() < k_.boxes) {
       barrier_arrive_expecting(full, static_cast<uint32_t>(k_.box_rows) * K::kWidth * 2);
       uint32_t to =
           ring.at(ring.stage) + static_cast<uint32_t>(lane() * k_.box_rows) * kTileRowBytes;
@@ -201,7 +198,7 @@ class KeyFetcher {
         copy_box(to + block * K::kBlockBytes, map, block * 64, row_, full);
       }
     } else if (lane() == kWarp - 1) {  // for all of the warp that have no box
-      barrier_arrive_for(full, warp() == 0 ? kWarp - boxes : kWarp);
+      barrier_arrive_for(full, warp() == 0 ? kWarp - k_.boxes : kWarp);
     }
     filler_.next();
   }
@@ -228,19 +225,62 @@ class KeyFetcher {
     filler_.filled_stage();
   }
 
-  // Sixteen lanes convert 64 columns of a row, and the warp those of two rows. From the codes of
-  // the warp's rows in shared memory, or where there are none, from a pool.
-  __device__ void convert(const unsigned char* here, const void* pool) {
+  // A lane has half of a row, to which its scale belongs, too.
+  __device__ void convert_codes(int which) {
+    const Ring<K>& ring = filler_.ring();
+    int row = lane() % kRowsOfWarp, column = lane() / kRowsOfWarp * (K::kWidth / 2);
+    uint32_t to = ring.at(ring.stage) + static_cast<uint32_t>(column / 64) * K::kBlockBytes +
+                  swizzled(static_cast<uint32_t>(warp() * kRowsOfWarp + row),
+                           static_cast<uint32_t>(column % 64) * 2);
+    if (!awaits_codes_[which]) {
+      store_chunks(to, [](int) { return uint4{}; });
+    } else {
+      wait_for_codes(which);
+      const unsigned char* from = codes(codes_here(which), row);
+      float scale = *reinterpret_cast<const float*>(from + row_shape().code_bytes());
+      const auto* words = reinterpret_cast<const uint32_t*>(from + column);
+      a_.pool_dtype == DType::kI8 ? convert_half<int8_t>(to, words, scale)
+                                  : convert_half<Float8E4M3>(to, words, scale);
+    }
+    __syncwarp();
+    if (lane() == 0) barrier_arrive_for(ring.full(ring.stage), kWarp);
+    filler_.next();
+  }
+  template <class S>
+  __device__ void convert_half(uint32_t to, const uint32_t* words, float scale) const {
+    bool seen = row_ >= 0;  // or what lies there is of nobody
+    store_chunks(to, [&](int chunk) {
+      uint2 first = pairs_of_codes<S>(seen ? words[2 * chunk] : 0, seen ? scale : 0);
+      uint2 second = pairs_of_codes<S>(seen ? words[2 * chunk + 1] : 0, seen ? scale : 0);
+      return uint4{first.x, first.y, second.x, second.y};
+    });
+  }
+  // Chunks of eight columns of half a row; `to`: of the first.
+  template <class Chunk>
+  __device__ static void store_chunks(uint32_t to, const Chunk& chunk) {
+    constexpr int kAtOnce = 4;
+#pragma unroll 1
+    for (int first = 0; first < K::kWidth / 16; first += kAtOnce) {
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        uint32_t block = to + static_cast<uint32_t>(first / 8) * K::kBlockBytes;
+        store_16(block ^ static_cast<uint32_t>(first % 8 + i) << 4, chunk(first + i));
+      }
+    }
+  }
+
+  // Sixteen lanes convert 64 columns of a row, and the warp those of two rows.
+  __device__ void convert(const void* pool) {
     constexpr int kWords = kRowsOfWarp / 2;
     // Blocks of 64 columns that are loaded at once.
-    constexpr int kBlocks = !K::kCopiesCodes && K::kWidth == 128 && K::kRowGroups == 1 ? 2 : 1;
+    constexpr int kBlocks = K::kWidth == 128 && K::kRowGroups == 1 ? 2 : 1;
     int word = lane() % 16;
     asm volatile("" : "+r"(word));  // or registers keep what depends on it
-    const unsigned char* from = (K::kCopiesCodes ? here : codes(pool, 0)) + word * 4;
+    const unsigned char* from = codes(pool, 0) + word * 4;
     uint32_t to = filler_.ring().at(filler_.ring().stage) +
                   swizzled(static_cast<uint32_t>(warp() * kRowsOfWarp + lane() / 16),
                            static_cast<uint32_t>(word) * 8);
-    float scale = K::kCopiesCodes ? scale_here(here) : scale_of(pool, 0);
+    float scale = scale_of(pool, 0);
 #pragma unroll 1
     for (int block = 0; block < K::kWidth / 64; block += kBlocks) {
       if (K::kLatent && block * 64 == K::kValueWidth) scale = scale_of(pool, 1);
@@ -248,8 +288,7 @@ class KeyFetcher {
 #pragma unroll
       for (int r = 0; r < kWords; ++r) {
         int source = __shfl_sync(0xffffffffu, row_, 2 * r + lane() / 16);
-        int at = K::kCopiesCodes ? 2 * r + lane() / 16 : source < 0 ? 0 : source;
-        const auto* row = reinterpret_cast<const uint32_t*>(codes(from, at));
+        const auto* row = reinterpret_cast<const uint32_t*>(codes(from, source < 0 ? 0 : source));
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b) words[b][r] = source < 0 ? 0 : row[b * 16];
       }
@@ -275,10 +314,6 @@ class KeyFetcher {
     }
   }
   // Of this thread's row.
-  __device__ float scale_here(const unsigned char* here) const {
-    const unsigned char* scale = codes(here, lane() % kRowsOfWarp) + row_shape().code_bytes();
-    return row_ < 0 ? 0 : *reinterpret_cast<const float*>(scale);
-  }
   __device__ float scale_of(const void* pool, int part) const {
     if (row_ < 0) return 0;
     const unsigned char* scales = codes(pool, row_) + row_shape().code_bytes();
