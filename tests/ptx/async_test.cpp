@@ -10,12 +10,6 @@ namespace {
 constexpr const char* kShared =
     ".shared .align 1024 .b8 bytes[2048]; .shared .align 8 .b8 bar[16];";
 
-std::string replaced(std::string text, std::string_view what, std::string_view by) {
-  size_t at = text.find(what);
-  EXPECT_NE(at, text.npos) << what;
-  return text.replace(at, what.size(), by);
-}
-
 // How many seeds of 30 give the outputs 3 * thread, from inputs that follow the outputs.
 int right_runs(const std::string& text, Launch launch = {.threads = 64}) {
   int right = 0;

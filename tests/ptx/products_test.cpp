@@ -121,12 +121,6 @@ std::string load_registers() {
   return text;
 }
 
-std::string replaced(std::string text, std::string_view what, std::string_view by) {
-  size_t at = text.find(what);
-  EXPECT_NE(at, text.npos) << what;
-  return text.replace(at, what.size(), by);
-}
-
 constexpr Launch kLaunch{.threads = 128, .shared_bytes = kSharedBytes};
 
 // How many of ten seeds give the right results.

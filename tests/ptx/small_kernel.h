@@ -45,6 +45,13 @@ inline std::string output(std::string_view name) {
       name);
 }
 
+// The text with the first `what` replaced; there must be one.
+inline std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  size_t at = text.find(what);
+  EXPECT_NE(at, text.npos) << what;
+  return text.replace(at, what.size(), by);
+}
+
 // The kernel's outputs: one of 32 bits for each thread of a block. As many follow them, which
 // kernels may read.
 inline std::vector<uint32_t> run_small(const std::string& text, Launch launch = {.threads = 32}) {

@@ -67,12 +67,6 @@ int right_runs(const std::string& text) {
   return right;
 }
 
-std::string replaced(std::string text, std::string_view what, std::string_view by) {
-  size_t at = text.find(what);
-  EXPECT_NE(at, text.npos) << what;
-  return text.replace(at, what.size(), by);
-}
-
 std::string error_of(const std::string& text) {
   try {
     right_runs(text);
