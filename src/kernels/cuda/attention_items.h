@@ -194,7 +194,7 @@ void launch_tensor_attention_of(const AttentionArgs& args, float* parts, int64_t
       if (copies_codes(args) && !many) {
         return run(TensorAttention<T, Width, Width, 1, 1, true>{args, parts});
       }
-      if constexpr (Width < 256) {
+      if constexpr (Width < 256) {  // wider prompts have no shared memory left for codes
         if (copies_codes(args)) {
           return run(TensorAttention<T, Width, Width, 2, 1, true>{args, parts});
         }

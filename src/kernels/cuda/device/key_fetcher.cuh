@@ -49,8 +49,8 @@ class KeyFetcher {
   __device__ KeyFetcher(const K& k, unsigned char* shared)
       : k_(k), a_(k.a), shared_(shared), filler_(shared_address(shared)) {}
 
-  // Where the rows of a tile lie is looked up before the tile ahead of it is fetched, as the page
-  // table takes as long to answer.
+  // The rows of a tile are looked up before the previous tile is fetched, to hide the latency of
+  // the page table.
   __device__ void run(bool split) {
     for_attention_items<K::kTileRows>(
         Warp(), a_, split, blockIdx.x, gridDim.x, [&](const AttentionItem& item) {
@@ -106,7 +106,7 @@ class KeyFetcher {
     return (place.page * heads + place.kv_head) * size + place.in_page;
   }
 
-  // Also begins to copy the codes of the next tile, if there are codes and a next one.
+  // Also starts copying the codes of the next tile, if the pools have codes and there is one.
   __device__ void fetch_found(const Place* next) {
     if (found_) row_ = row_at(place_);
     fetch(a_.k_pool, k_.keys, 0, next);
@@ -248,7 +248,7 @@ class KeyFetcher {
   }
   template <class S>
   __device__ void convert_half(uint32_t to, const uint32_t* words, float scale) const {
-    bool seen = row_ >= 0;  // or what lies there is of nobody
+    bool seen = row_ >= 0;  // codes of other rows are stale
     store_chunks(to, [&](int chunk) {
       uint2 first = pairs_of_codes<S>(seen ? words[2 * chunk] : 0, seen ? scale : 0);
       uint2 second = pairs_of_codes<S>(seen ? words[2 * chunk + 1] : 0, seen ? scale : 0);

@@ -70,7 +70,7 @@ class RingFiller {
     barrier_arrive(ring_.full(ring_.stage));
     ring_.next();
   }
-  // Who arrives says so itself.
+  // For callers that arrive at the barrier themselves.
   __device__ void next() { ring_.next(); }
   __device__ void finish() const { wait_for_copies(); }
 

@@ -38,7 +38,7 @@ class TensorMaps {
   }
 
  private:
-  // Nobody asks for rows outside of the pool, so that their number need not be known.
+  // No kernel asks for rows outside the pool, so the map need not know how many there are.
   bool encode(const PoolRows& rows, TensorMap& map) const {
     constexpr cuuint64_t kRowsMax = cuuint64_t{1} << 31;
     if (encoder_ == nullptr) return false;
