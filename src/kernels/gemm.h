@@ -113,6 +113,8 @@ struct GatherArgs {
   int64_t rows = 0, n = 0, k = 0, group = 0;
 };
 
+struct GatedGemmArgs;
+
 // One weight format: its packed layout and its kernels. A table may lack those of the formats of
 // GGUF, whose weights are then unpacked as they load.
 struct GemmKernel {
@@ -125,6 +127,10 @@ struct GemmKernel {
   void (*pack)(const PackArgs&) = nullptr;
   void (*gather)(const GatherArgs&) = nullptr;
   void (*run)(const GemmArgs&) = nullptr;
+  // If not null: whether run_gated() computes a product of gates and ups and their activation,
+  // which the layout, the rows and the bias of the product decide, not its workspace.
+  bool (*gates)(const GemmArgs&) = nullptr;
+  void (*run_gated)(const GatedGemmArgs&) = nullptr;
   // If not null and above 0: so many rows are a block, and a packed matrix is its blocks one after
   // the other, each packed like a matrix of its own.
   int64_t (*block_rows)(int64_t k, int64_t group) = nullptr;

@@ -96,6 +96,13 @@ struct SiluMulArgs {
   GluForm form = GluForm::kSilu;
 };
 
+// A product whose outputs are gates, then as many ups, and what the activation makes of them: the
+// bits of the two one after the other. Nothing may read product.y, which may stay as it was.
+struct GatedGemmArgs {
+  GemmArgs product;        // of n = 2 activation.dim outputs
+  SiluMulArgs activation;  // of product.y
+};
+
 // y[r, i] = cap(factor(r) * scale * x[r, i]), where cap(z) is z, or soft_cap * tanh(z / soft_cap).
 // factor(r) is 1, or with `positions` 1 + position_beta * ln(1 + floor((position(r) +
 // position_offset) / position_period)), the query scaling of Llama 4 and similar models.

@@ -42,7 +42,9 @@ GemmKernel measuring_gemm(const GemmKernel& like) {
           .workspace_bytes = like.workspace_bytes,
           .pack = [](const PackArgs&) {},
           .gather = [](const GatherArgs&) {},
-          .run = [](const GemmArgs&) {}};
+          .run = [](const GemmArgs&) {},
+          .gates = like.gates,
+          .run_gated = [](const GatedGemmArgs&) {}};
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ Tensor LayerInputBlock::operator()(Step& s, Tensor x, Tensor input) const {
   Tensor both = s.allocate({x.dim(0), 2 * width});
   s.copy(gate_(s, x), both.columns(0, width));
   s.copy(input, both.columns(width, width));
-  return norm_(s, projection_(s, silu_mul(s, both, 0, GluForm::kGeluTanh)));
+  return norm_(s, projection_(s, silu_mul(s, both, {.form = GluForm::kGeluTanh})));
 }
 
 }  // namespace banyan

@@ -22,9 +22,14 @@ class Linear {
   }
 
   // [T, columns] -> [T, rows of all parts]; both are this rank's shard
-  Tensor operator()(Step& s, Tensor x) const {
-    Tensor y = linear(s, x, weights_, bias_);
+  Tensor operator()(Step& s, Tensor x, Workspace workspace = Workspace::kShared) const {
+    Tensor y = linear(s, x, weights_, bias_, workspace);
     return partial_ ? sum_over_ranks(s, y) : y;
+  }
+  // The same of gates and ups, which no rank sums up.
+  Gates gates(Step& s, Tensor x, const Glu& glu) const {
+    if (weights_.size() > 1) return {(*this)(s, x)};
+    return gated_linear(s, x, weights_.front(), bias_, glu);
   }
 
  private:

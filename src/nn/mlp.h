@@ -14,12 +14,6 @@ struct GatedMlpNames {
   std::string_view gate_up = "";  // name of the fused gate_up matrix; "": stored apart
 };
 
-// The activation of a gated MLP; see SiluMulArgs.
-struct Glu {
-  GluForm form = GluForm::kSilu;
-  float limit = 0;  // clamp; 0: none
-};
-
 class GatedMlp {
  public:
   GatedMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias, const Glu& glu = {},
@@ -27,13 +21,16 @@ class GatedMlp {
       : GatedMlp(b, hidden, intermediate, bias, glu, names,
                  units_of_width(intermediate, b.rank())) {}
 
-  Tensor operator()(Step& s, Tensor x) const { return down(s, activate(s, up(s, x))); }
-  // The same in three steps.
-  Tensor up(Step& s, Tensor x) const { return gate_up_(s, x); }
-  Tensor activate(Step& s, Tensor gate_up) const {
-    return silu_mul(s, gate_up, glu_.limit, glu_.form);
+  Tensor operator()(Step& s, Tensor x) const {
+    Gates gates = up(s, x);
+    return down(s, activate(s, gates), gates.next);
   }
-  Tensor down(Step& s, Tensor activated) const { return down_(s, activated); }
+  // The same in three steps.
+  Gates up(Step& s, Tensor x) const { return gate_up_.gates(s, x, glu_); }
+  Tensor activate(Step& s, const Gates& gates) const { return banyan::activate(s, gates, glu_); }
+  Tensor down(Step& s, Tensor activated, Workspace workspace) const {
+    return down_(s, activated, workspace);
+  }
 
  private:
   // `units`: sharding units of the intermediate width.

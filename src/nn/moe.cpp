@@ -113,16 +113,17 @@ Tensor Moe::operator()(Step& s, Tensor x, Tensor router_x) const {
   routing.own = own_;
   if (!expert_scale_.empty()) routing = scale_by_expert(s, routing, expert_scale_);
   Tensor in = one_.empty() ? x : weigh_inputs(s, x, routing, one_);
-  Tensor gates = linear_of_rows(s, in, gate_up_, routing, gate_up_bias_);
-  // Next to the experts' product of x and its activation, so that a GPU rounds x once for both and
-  // computes both activations in one launch.
-  Tensor shared = shared_ ? shared_->up(s, x) : Tensor();
-  if (ungated_shared_) shared = ungated_shared_->up(s, x);
-  Tensor inner = gated_ ? silu_mul(s, gates, glu_.limit, glu_.form) : square_relu(s, gates);
-  if (shared_) shared = shared_->activate(s, shared);
+  Gates gates = gated_ ? gates_of_rows(s, in, gate_up_, routing, gate_up_bias_, glu_)
+                       : Gates{linear_of_rows(s, in, gate_up_, routing, gate_up_bias_)};
+  // Next to the experts' product of x and its activation, so that a GPU rounds x once for both and,
+  // where products do not activate, computes both activations in one launch.
+  Gates shared_gates = shared_ ? shared_->up(s, x) : Gates();
+  Tensor shared = ungated_shared_ ? ungated_shared_->up(s, x) : Tensor();
+  Tensor inner = gated_ ? activate(s, gates, glu_) : square_relu(s, gates.rows);
+  if (shared_) shared = shared_->activate(s, shared_gates);
   Tensor expert_rows = linear_of_sorted(s, inner, down_, routing, down_bias_);
   share_expert_rows(s, expert_rows, routing);
-  if (shared_) shared = shared_->down(s, shared);
+  if (shared_) shared = shared_->down(s, shared, shared_gates.next);
   if (ungated_shared_) shared = ungated_shared_->down(s, ungated_shared_->activate(s, shared));
   if (!shared_gate_.empty()) {
     shared = gate_mul(s, GateFunction::kSigmoid, linear(s, x, shared_gate_, Tensor()), shared);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "ops/rowwise.h"
 #include "ops/step.h"
 #include "quant/formats.h"
 
@@ -21,11 +22,30 @@ Tensor gather_rows(Step& s, const PackedMatrix& table, const int32_t* ids, int64
 // Rows rows[0], .., rows[count - 1] of x -> [count, D]. Kernels must be able to read `rows`.
 Tensor select_rows(Step& s, Tensor x, const int32_t* rows, int64_t count);
 
+// Where a product rounds x: in what the next product of the same x finds, or in memory of its own,
+// so that x may be rounded while another product still reads its own.
+enum class Workspace { kShared, kOwn };
+
 // x [T, columns] times weight [rows, columns] transposed, plus bias [rows] if there is one
 // -> [T, rows].
 Tensor linear(Step& s, Tensor x, const PackedMatrix& weight, Tensor bias);
 // The same for matrices of consecutive outputs: -> [T, rows of all].
-Tensor linear(Step& s, Tensor x, std::span<const PackedMatrix> weights, Tensor bias);
+Tensor linear(Step& s, Tensor x, std::span<const PackedMatrix> weights, Tensor bias,
+              Workspace workspace = Workspace::kShared);
+
+// Gates, then as many ups: [T, 2 D]. Or, where one kernel multiplies and activates, what it made of
+// them: [T, D].
+struct Gates {
+  Tensor rows;
+  bool activated = false;
+  // Of the product of what is activated. A kernel that activates also rounds for it, and still
+  // reads its own x then.
+  Workspace next = Workspace::kShared;
+};
+// linear() of gates and ups.
+Gates gated_linear(Step& s, Tensor x, const PackedMatrix& weight, Tensor bias, const Glu& glu);
+// The activation of what gated_linear() returned -> [T, D].
+Tensor activate(Step& s, const Gates& gates, const Glu& glu);
 
 // How the rows of x map to several weights; see GemmGroup.
 struct GroupLayout {
@@ -36,13 +56,14 @@ struct GroupLayout {
   int64_t y_column_stride = 0;       // columns of y from one matrix's outputs to the next's
   const float* bias = nullptr;       // outputs of the first matrix, or null
   int64_t bias_stride = 0;           // between matrices; 0: all share one
-  // x is rounded where no other product's is, so that both may be at once. Or it lies where the
-  // next product of the same x finds it.
-  bool own_workspace = false;
+  Workspace workspace = Workspace::kShared;
 };
 // The basis of ops with several weights: multiplies x [T, segments * segment_stride] with the
 // matrices of `weights` into y.
 void multiply_group(Step& s, Tensor x, const PackedMatrix& weights, const GroupLayout& layout,
                     Tensor y);
+// The same of gates and ups.
+Gates multiply_gated_group(Step& s, Tensor x, const PackedMatrix& weights,
+                           const GroupLayout& layout, Tensor y, const Glu& glu);
 
 }  // namespace banyan

@@ -3,26 +3,32 @@
 #include <vector>
 
 #include "base/check.h"
-#include "ops/linear.h"
 
 namespace banyan {
 namespace {
 
-Tensor multiply_experts(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
-                        const int32_t* x_index, Tensor bias) {
+// The rows of x, or those that `x_index` names, in the order of experts.
+GroupLayout layout_of(const PackedMatrix& experts, const Routing& r, const int32_t* x_index,
+                      Tensor bias) {
   CHECK(experts.count == r.own.count && r.own.end() <= r.experts, "{} experts of {}", experts.count,
         r.experts);
-  x.check_matrix(experts.columns);
-  Tensor y = s.allocate({r.assignments_max, experts.rows});
   // What sorted rows are multiplied from is rounded while the shared expert's rows are.
-  GroupLayout layout{
-      .begins = r.begins + r.own.begin, .x_index = x_index, .own_workspace = x_index == nullptr};
+  GroupLayout layout{.begins = r.begins + r.own.begin,
+                     .x_index = x_index,
+                     .workspace = x_index == nullptr ? Workspace::kOwn : Workspace::kShared};
   if (!bias.empty()) {
     CHECK(bias.count() == experts.count * experts.rows, "biases of {}", bias.count());
     layout.bias = bias.f32();
     layout.bias_stride = experts.rows;
   }
-  multiply_group(s, x, experts, layout, y);
+  return layout;
+}
+
+Tensor multiply_experts(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
+                        const int32_t* x_index, Tensor bias) {
+  x.check_matrix(experts.columns);
+  Tensor y = s.allocate({r.assignments_max, experts.rows});
+  multiply_group(s, x, experts, layout_of(experts, r, x_index, bias), y);
   return y;
 }
 
@@ -132,6 +138,14 @@ Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Rout
                       Tensor bias) {
   CHECK(x.dim(0) == r.rows, "{} rows of {}", x.dim(0), r.rows);
   return multiply_experts(s, x, experts, r, r.sources, bias);
+}
+
+Gates gates_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r, Tensor bias,
+                    const Glu& glu) {
+  x.check_matrix(experts.columns);
+  CHECK(x.dim(0) == r.rows, "{} rows of {}", x.dim(0), r.rows);
+  Tensor y = s.allocate({r.assignments_max, experts.rows});
+  return multiply_gated_group(s, x, experts, layout_of(experts, r, r.sources, bias), y, glu);
 }
 
 Tensor linear_of_sorted(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "ops/linear.h"
 #include "ops/step.h"
 #include "quant/formats.h"
 
@@ -56,7 +57,10 @@ Routing scale_by_expert(Step& s, Routing r, Tensor factors);
 // rows]. `bias` is [experts of this rank, rows] or empty.
 Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
                       Tensor bias = {});
-// The same for x [assignments_max, columns] that is already sorted.
+// The same of gates and ups.
+Gates gates_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r, Tensor bias,
+                    const Glu& glu);
+// The same as linear_of_rows() for x [assignments_max, columns] that is already sorted.
 Tensor linear_of_sorted(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
                         Tensor bias = {});
 

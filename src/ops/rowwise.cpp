@@ -58,18 +58,22 @@ Tensor add(Step& s, Tensor a, Tensor b) {
   return y;
 }
 
-Tensor silu_mul(Step& s, Tensor x, float limit, GluForm form) {
-  int64_t dim = x.dim(1) / 2;
-  Tensor y = s.allocate({x.dim(0), dim});
-  s.kernels.silu_mul({.launch = s.launch,
-                      .gate = x.f32(),
-                      .up = x.f32() + dim,
-                      .x_row_stride = x.stride(0),
-                      .y = y.f32(),
-                      .rows = x.dim(0),
-                      .dim = dim,
-                      .limit = limit,
-                      .form = form});
+SiluMulArgs silu_mul_args(const Step& s, Tensor x, const Glu& glu, Tensor y) {
+  int64_t dim = y.dim(1);
+  return {.launch = s.launch,
+          .gate = x.f32(),
+          .up = x.f32() + dim,
+          .x_row_stride = x.stride(0),
+          .y = y.f32(),
+          .rows = x.dim(0),
+          .dim = dim,
+          .limit = glu.limit,
+          .form = glu.form};
+}
+
+Tensor silu_mul(Step& s, Tensor x, const Glu& glu) {
+  Tensor y = s.allocate({x.dim(0), x.dim(1) / 2});
+  s.kernels.silu_mul(silu_mul_args(s, x, glu, y));
   return y;
 }
 

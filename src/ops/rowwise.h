@@ -24,9 +24,15 @@ Tensor layer_norm(Step& s, Tensor x, Tensor weight, Tensor bias, float eps);
 // Element-wise a + b -> [T, D].
 Tensor add(Step& s, Tensor a, Tensor b);
 
-// silu(first half of the columns) * second half; x [T, 2 D] -> [T, D]. With a limit, min(silu(a),
-// limit) * clamp(b, -limit, limit), as some MoE models are trained.
-Tensor silu_mul(Step& s, Tensor x, float limit = 0, GluForm form = GluForm::kSilu);
+// The activation of a gated block; see SiluMulArgs.
+struct Glu {
+  GluForm form = GluForm::kSilu;
+  float limit = 0;  // clamp; 0: none
+};
+// silu(first half of the columns) * second half, or another form of it; x [T, 2 D] -> [T, D].
+Tensor silu_mul(Step& s, Tensor x, const Glu& glu = {});
+// Of that into y.
+SiluMulArgs silu_mul_args(const Step& s, Tensor x, const Glu& glu, Tensor y);
 
 // Query scaling: 1 + beta * ln(1 + floor((position + offset) / period)); beta 0: none.
 struct PositionScale {

@@ -48,7 +48,7 @@ struct Activated {
     collector.add(kernel(0));
     collector.add(kernel(1));
     collector.add(Rounding{product(0)});
-    collector.add_product(product(0), [](void*, const void*) {});
+    collector.add_product({product(0)}, [](const TensorProduct&) {});
     collector.add(Rounding{product(1)});
     collector.launches().issue_all(nullptr);
     return collector.launches().size();
@@ -83,7 +83,7 @@ TEST(JoinedLaunches, ActivationsOfExpertsAndOfASharedOneAreOne) {
   collector.add(same.kernel(0));
   collector.add(same.kernel(1));
   collector.add(RoundRows{same.product(0)});
-  collector.add_product(same.product(0), [](void*, const void*) {});
+  collector.add_product({same.product(0)}, [](const TensorProduct&) {});
   GemmArgs second = same.product(1);
   second.workspace = same.product(0).workspace;
   collector.add(RoundRows{second});

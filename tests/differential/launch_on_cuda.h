@@ -17,4 +17,14 @@ void launch_on_cuda(const Kernel& kernel) {
   }
 }
 
+// A product whose rows are rounded.
+template <class T>
+void multiply_on_cuda(const cuda::TensorProduct& product) {
+  if (&cuda_table() == &cuda::emulated::table()) {
+    cuda::emulated::Device::multiply_tiles<T>(product);
+  } else {
+    ptx::multiply_interpreted<T>(product);
+  }
+}
+
 }  // namespace banyan::test

@@ -70,17 +70,17 @@ struct QueuedDevice {
     queue().collected.add(kernel);
   }
   template <class T>
-  static void multiply_tiles(const GemmArgs& args) {
-    queue().collected.add_product(args, [](void*, const void* what) {
-      queue().launched.emplace_back("product");
-      cuda::emulated::Device::multiply_tiles<T>(*static_cast<const GemmArgs*>(what));
+  static void multiply_tiles(const cuda::TensorProduct& product) {
+    queue().collected.add_product(product, [](const cuda::TensorProduct& what) {
+      queue().launched.emplace_back(what.is_gated() ? "gated" : "product");
+      cuda::emulated::Device::multiply_tiles<T>(what);
     });
   }
   template <cuda::Format F>
   static void multiply_fragments(const GemmArgs& args) {
-    queue().collected.add_product(args, [](void*, const void* what) {
+    queue().collected.add_product({args}, [](const cuda::TensorProduct& what) {
       queue().launched.emplace_back("product");
-      cuda::emulated::Device::multiply_fragments<F>(*static_cast<const GemmArgs*>(what));
+      cuda::emulated::Device::multiply_fragments<F>(what.args);
     });
   }
   static void attend_tiles(const AttentionArgs& args) {
@@ -168,13 +168,12 @@ Json wide(const std::string& golden) {
 }
 
 // Launches of experts, and of these and an expert that all rows share.
-const std::string kExperts = "GemmF32 RouteAndSort product SiluMul product ";
-const std::string kExpertsAndShared =
-    "GemmF32 RouteAndSort product product HorizontallyFused product product ";
+const std::string kExperts = "GemmF32 RouteAndSort gated product ";
+const std::string kExpertsAndShared = "GemmF32 RouteAndSort gated gated product product ";
 
 TEST(LayerLaunches, OfQwen3) {
   EXPECT_EQ(launches_of_layer(wide("qwen3-bf16"), "PlaceHeads"),
-            "PlaceHeads attention MergeParts product AddRmsNorm product SiluMul product "
+            "PlaceHeads attention MergeParts product AddRmsNorm gated product "
             "AddRmsNorm product");
 }
 

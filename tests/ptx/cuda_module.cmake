@@ -8,7 +8,7 @@ set(BANYAN_PTX_TESTS
   *Recurrence.ReplaysIn* *Recurrence.Tiles* Add.* Attention.AScale* Attention.InfiniteScores
   Attention.*ForEveryHeadDim Attention.NonFinite* Attention.SharpScores* BlockMaxima.*
   CombineExperts.* CopyRows.* CopyUnits.* Cuda.* DeltaGates.* Draw.OfOneCase* FollowDrafts.*
-  GateMul.* Gemm.GatherReads* Gemm.GroupsNeed* Gemm.IntegerFormats* Hadamard.*
+  GateMul.* GatedProducts.* Gemm.GatherReads* Gemm.GroupsNeed* Gemm.IntegerFormats* Hadamard.*
   IndexScores.AgreeWithF64 IndexScores.OfA* JoinedLaunches.* LatentAttention.OfAFewRows*
   LayerNorm.* LinearAttention.* LogitStats.* PageRead.* PageWrite.* PlaceHeads.* PooledKeys.*
   PreparedRows.* RecurrenceKernels.* RecurrenceOfHeads.* ResolveTokens.* RmsNorm.* Rope* Route.*

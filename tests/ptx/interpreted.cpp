@@ -161,9 +161,9 @@ struct Device {
   };
 
   template <class T>
-  static void multiply_tiles(const GemmArgs& args) {
+  static void multiply_tiles(const cuda::TensorProduct& product) {
     Scratch none(0);
-    cuda::launch_tensor_gemm<T>(args, GemmGpu{kBlocks},
+    cuda::launch_tensor_gemm<T>(product, GemmGpu{kBlocks},
                                 [&]<class G>(const G& kernel, int64_t blocks) {
                                   std::string name = entry_of<G>("run_tensor_gemm");
                                   run(
@@ -173,7 +173,7 @@ struct Device {
                                         launch.cluster = static_cast<uint32_t>(kernel.cluster());
                                         start_tensor(name, kernel, launch);
                                       },
-                                      [&] { cuda::emulated::multiply_tiles<T>(args); });
+                                      [&] { cuda::emulated::Device::multiply_tiles<T>(product); });
                                 });
   }
 
@@ -282,6 +282,12 @@ template void launch_interpreted(const cuda::RouteAndSort&);
 template void launch_interpreted(const cuda::SiluMul&);
 template void launch_interpreted(const cuda::SomeRowsF32&);
 template void launch_interpreted(const cuda::SortFewExperts&);
+
+template <class T>
+void multiply_interpreted(const cuda::TensorProduct& product) {
+  Device::multiply_tiles<T>(product);
+}
+template void multiply_interpreted<BFloat16>(const cuda::TensorProduct&);
 
 const KernelTable& interpreted_table() {
   static const KernelTable kTable = cuda::kernel_table<Device>("interpreted cuda", kHostDevice);

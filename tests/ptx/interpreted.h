@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/tensor_gemm.h"
 #include "kernels/kernel_table.h"
 #include "ptx/machine.h"
 
@@ -23,6 +24,9 @@ const KernelTable& interpreted_table();
 // Launches a kernel as no slot of the table does; interpreted.cpp lists them.
 template <class Kernel>
 void launch_interpreted(const Kernel& kernel);
+// The same of a product, with weights of T.
+template <class T>
+void multiply_interpreted(const cuda::TensorProduct& product);
 
 // How often each entry was launched, by its name in C++ without its namespace. Those that never
 // were are there, too.

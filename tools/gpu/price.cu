@@ -55,7 +55,7 @@ class Price {
                      .workspace = x.data()};
     Candidate chosen;
     cuda::launch_tensor_gemm<BFloat16>(
-        args, cuda::device::GemmGpu{queue_.multiprocessors()},
+        {args}, cuda::device::GemmGpu{queue_.multiprocessors()},
         [&](const auto& kernel, int64_t) { chosen = candidate(kernel); });
     best_ = chosen;
     tried_.clear();

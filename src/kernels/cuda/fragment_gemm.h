@@ -22,6 +22,7 @@ template <Format F, int Rows, Teams Of, int Count>
 struct FragmentGemm {
   static constexpr Format kFormat = F;
   static constexpr bool kIntegers = has_integers(F);
+  static constexpr bool kActivates = false;
   static constexpr int kRows = Rows, kTeams = Count;
   static constexpr bool kTakesTurns = Of == Teams::kOfChunks;
   static constexpr int kGroups = kTakesTurns ? 1 : Count;  // of 64 features

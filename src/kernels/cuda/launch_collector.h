@@ -4,6 +4,7 @@
 //
 // - a kernel that computes rows also rounds or quantises them for the product after it, or after
 //   the choice of experts: so what it reads must not lie where the product's workspace is;
+// - a product that activates its outputs also rounds them for the product after it;
 // - a norm is also multiplied by gates;
 // - the block that chooses the experts of a row sorts its choices;
 // - a sum also writes the copy of it, which a layer's output is, and its norm, and combines what
@@ -51,9 +52,9 @@ class LaunchCollector {
       if (!joins(kernel)) launches_.add(kernel, issue_of<Kernel>());
     }
   }
-  // A product, which leaves its operand as it is.
-  void add_product(const GemmArgs& args, LaunchList::Issue issue) {
-    launches_.add(Product{args, issue}, issue_of<Product>());
+  // A product, which leaves its operand as it is. multiply() launches it.
+  void add_product(const TensorProduct& product, void (*multiply)(const TensorProduct&)) {
+    launches_.add(Product{product, multiply}, issue_of<Product>());
   }
 
   const LaunchList& launches() const { return launches_; }
@@ -68,22 +69,41 @@ class LaunchCollector {
       std::is_same_v<Kernel, RoundRows> || std::is_same_v<Kernel, ScaleRows> ||
       std::is_same_v<Kernel, QuantiseRows>;
   struct Product {
-    GemmArgs args;
-    LaunchList::Issue issue;
+    TensorProduct product;
+    void (*multiply)(const TensorProduct&);
 
     // If it is known how many rows it writes.
     bool leaves(const PreparedOperand& next) const {
+      const GemmArgs& args = product.args;
       if (args.x_index != nullptr) return false;
+      const SiluMul& activation = product.activation;
+      return begins().apart(next.workspace) &&
+             next.left_by(workspace(), floats(args.y, args.x_rows * args.y_stride),
+                          floats(activation.a.y, activation.a.rows * activation.a.dim),
+                          prepared_range(activation.rounded, {}));
+    }
+    // Whether something may be written while it runs.
+    bool reads_apart_from(const MemoryRange& range) const {
+      const GemmArgs& args = product.args;
+      int64_t sources = args.x_index != nullptr ? product.activation.a.rows : 0;
+      return begins().apart(range) && workspace().apart(range) &&
+             range_of(args.x_index, sources).apart(range);
+    }
+    static void issue_on(void* /*queue*/, const void* what) {
+      const auto& product = *static_cast<const Product*>(what);
+      product.multiply(product.product);
+    }
+
+   private:
+    MemoryRange begins() const {
+      const GemmGroup& w = product.args.weights;
+      return range_of(w.begins, w.begins != nullptr ? w.count + 1 : 0);
+    }
+    MemoryRange workspace() const {
+      const GemmArgs& args = product.args;
       size_t bytes = std::max(rounded_bytes<Float16>(args.x_rows, args.segments, args.k),
                               QuantisedRows::bytes(args.x_rows, args.segments, args.k, args.group));
-      const GemmGroup& w = args.weights;
-      MemoryRange begins = range_of(w.begins, w.begins != nullptr ? w.count + 1 : 0);
-      return begins.apart(next.workspace) &&
-             next.left_by({args.workspace, bytes}, floats(args.y, args.x_rows * args.y_stride));
-    }
-    static void issue_on(void* queue, const void* what) {
-      const auto& product = *static_cast<const Product*>(what);
-      product.issue(queue, &product.args);
+      return {args.workspace, bytes};
     }
   };
   using Activations = HorizontallyFused<SiluMul, SiluMul>;
@@ -116,7 +136,7 @@ class LaunchCollector {
                                      last->rounded = rounded_rows(product);
                                      return true;
                                    }) ||
-           fuse_with_last<Rope>(rounding);
+           product_rounds(product, workspace) || fuse_with_last<Rope>(rounding);
   }
   bool joins(const QuantiseRows& quantising) {
     QuantisedRows to = quantised_rows(quantising.a);
@@ -214,6 +234,16 @@ class LaunchCollector {
              prepare(last);
     };
     return (may(last<Kernels>(before)) || ...) || may(activation_of(product, workspace, before));
+  }
+  // Lets a product that computes x of the next one as activations round them.
+  bool product_rounds(const GemmArgs& next, const MemoryRange& workspace) {
+    auto* product = last<Product>(launches_between(next, workspace));
+    if (product == nullptr || !product->product.is_gated()) return false;
+    SiluMul& activation = product->product.activation;
+    if (is_prepared(activation) || !activation.may_prepare(next, workspace)) return false;
+    if (!product->reads_apart_from(workspace)) return false;
+    activation.rounded = rounded_rows(next);
+    return true;
   }
   // If the launch `before` the last one computes two activations: the one that computes x of a
   // product, if the other one leaves the product's workspace alone.

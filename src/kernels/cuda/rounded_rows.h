@@ -71,6 +71,11 @@ struct RoundedRows {
                                  const EightRounded<T>& x) const {
     *reinterpret_cast<EightRounded<T>*>(chunk(row_, segment, column)) = x;
   }
+  // One column of the only segment.
+  BANYAN_DEVICE void store_one(int64_t row_, int64_t column, float x) const {
+    auto* to = reinterpret_cast<uint16_t*>(chunk(row_, 0, column));
+    to[column % 8] = static_cast<uint16_t>(rounded_pair(x, 0));
+  }
   // Where four columns of the only segment lie, the first of them a multiple of four.
   struct Place {
     std::byte* at = nullptr;
@@ -101,7 +106,7 @@ inline bool may_prepare(const GemmArgs& g, const MemoryRange& workspace, const f
                         int64_t from_stride) {
   bool is_x = g.x == y && g.x_rows == rows && g.k == dim && g.x_stride == stride;
   if (!is_x || g.segments != 1 || dim % kChunkColumns != 0) return false;
-  return workspace.apart(floats(from, rows * from_stride));
+  return workspace.apart(float_rows(from, rows, from_stride, dim));
 }
 
 }  // namespace banyan::cuda

@@ -156,17 +156,22 @@ struct SiluMul {
     return quantising_shape(quantised);
   }
 
+  // The forms differ in what they do to gate and up, so that exp and division are there once.
   BANYAN_DEVICE float glu(float gate, float up) const {
+    bool oai = a.form == GluForm::kSwigluOai, silu = a.form == GluForm::kSilu;
+    if (oai) gate = at_most(gate, a.limit);
+    float exponent = -gate;
+    if (oai) exponent = -kSwigluAlpha * gate;
     if (a.form == GluForm::kGeluTanh) {
-      float inner = 2 * kGeluFactor * (gate + kGeluCube * gate * gate * gate);
-      return gate / (1.0f + exp(-inner)) * up;
+      exponent = -(2 * kGeluFactor * (gate + kGeluCube * gate * gate * gate));
     }
-    if (a.form == GluForm::kSwigluOai) {
-      gate = at_most(gate, a.limit);
-      return gate / (1.0f + exp(-kSwigluAlpha * gate)) * (clamped(up, a.limit) + 1);
+    float activated = gate / (1.0f + exp(exponent));
+    if (oai) up = clamped(up, a.limit) + 1;
+    if (silu && a.limit > 0) {
+      activated = at_most(activated, a.limit);
+      up = clamped(up, a.limit);
     }
-    float silu = gate / (1.0f + exp(-gate));
-    return a.limit > 0 ? at_most(silu, a.limit) * clamped(up, a.limit) : silu * up;
+    return activated * up;
   }
 
   // Columns c to c + N - 1 of a row of y, which it stores.

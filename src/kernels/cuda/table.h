@@ -2,7 +2,7 @@
 //
 //   template <class Kernel> static void launch(void* queue, const Kernel& kernel);
 //   // From what RoundRows or ScaleRows wrote (tensor_gemm.h); of elements bf16 or f16.
-//   template <class> static void multiply_tiles(const GemmArgs&);
+//   template <class> static void multiply_tiles(const TensorProduct&);
 //   // From what QuantiseRows or RoundRows wrote, if weights lie in fragments (fragment_gemm.h).
 //   template <Format> static void multiply_fragments(const GemmArgs&);
 //   static void attend_tiles(const AttentionArgs&);  // tensor_attention.h
@@ -68,7 +68,7 @@ void run_gemm(const GemmArgs& args) {
     multiply_f32<Device>(args);
   } else if constexpr (is_tiled(F)) {
     launch<Device, std::conditional_t<F == Format::kF16, ScaleRows, RoundRows>>(args);
-    Device::template multiply_tiles<Element16<F>>(args);
+    Device::template multiply_tiles<Element16<F>>({args});
   } else {
     if constexpr (has_integers(F)) launch<Device, QuantiseRows>(args);
     if constexpr (has_scales(F)) {
@@ -81,6 +81,12 @@ void run_gemm(const GemmArgs& args) {
   }
 }
 
+template <class Device, Format F>
+void run_gated(const GatedGemmArgs& args) {
+  launch<Device, std::conditional_t<F == Format::kF16, ScaleRows, RoundRows>>(args.product);
+  Device::template multiply_tiles<Element16<F>>({args.product, {args.activation}});
+}
+
 template <Format F>
 size_t gemm_workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
   if (is_tiled(F) || F == Format::kFp8) return rounded_bytes<Element16<F>>(rows, segments, k);
@@ -89,12 +95,17 @@ size_t gemm_workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t g
 
 template <class Device, Format F>
 GemmKernel gemm_kernel() {
-  return {.packed_bytes = Packed<F>::bytes,
-          .workspace_bytes = gemm_workspace_bytes<F>,
-          .pack = pack_weights<F>,
-          .gather = launch<Device, Gather<F>, GatherArgs>,
-          .run = run_gemm<Device, F>,
-          .block_rows = Packed<F>::block_rows};
+  GemmKernel kernel = {.packed_bytes = Packed<F>::bytes,
+                       .workspace_bytes = gemm_workspace_bytes<F>,
+                       .pack = pack_weights<F>,
+                       .gather = launch<Device, Gather<F>, GatherArgs>,
+                       .run = run_gemm<Device, F>,
+                       .block_rows = Packed<F>::block_rows};
+  if constexpr (is_tiled(F)) {
+    kernel.gates = may_activate;
+    kernel.run_gated = run_gated<Device, F>;
+  }
+  return kernel;
 }
 
 template <class Device>

@@ -14,6 +14,7 @@
 #include "kernels/cuda/lane_sums.h"
 #include "kernels/cuda/math.h"
 #include "kernels/cuda/rounded_rows.h"
+#include "kernels/cuda/rowwise.h"
 #include "kernels/cuda/weights.h"
 #include "kernels/gemm.h"
 
@@ -111,6 +112,22 @@ struct RoundRows {
     });
   }
 };
+
+// A product, and what activates its gates and ups, if anything does.
+struct TensorProduct {
+  GemmArgs args;
+  SiluMul activation = {};
+
+  BANYAN_HOST_DEVICE bool is_gated() const { return activation.a.y != nullptr; }
+};
+
+// Kernels that activate multiply tiles of eight gates, then the eight ups that belong to them, and
+// so on: the same thread sums up a gate and its up.
+inline constexpr int64_t kGateRows = 8;
+// The gate and the up, or the output, of feature j of such tiles.
+BANYAN_HOST_DEVICE constexpr int64_t gate_of(int64_t j) {
+  return j / (2 * kGateRows) * kGateRows + j % kGateRows;
+}
 
 // A tile of outputs: rows of y times features of one matrix.
 struct OutputTile {
@@ -238,9 +255,14 @@ struct TensorGemm {
   static_assert(fits_registers(kThreads, kRegisters));
   static_assert(!kExchanges || kMultipliers * kMultiplyRegisters + kFetchers * kFetchRegisters <=
                                    kThreads * kRegisters);
+  // Of many rows, activations in a kernel of their own are as fast: here tensor cores would wait.
+  static constexpr bool kActivates = kGroups == 1 && kSharers == 1;
 
   GemmArgs a;
   int segments;  // of the columns
+  SiluMul activation = {};
+
+  BANYAN_HOST_DEVICE bool is_gated() const { return kActivates && activation.a.y != nullptr; }
 
   BANYAN_HOST_DEVICE static constexpr int64_t stages_of(int64_t k) { return tiles_of(k); }
   BANYAN_HOST_DEVICE static constexpr uint32_t unit_bytes(const GemmArgs&) { return kUnitBytes; }
@@ -273,6 +295,19 @@ BANYAN_HOST_DEVICE inline int64_t tile_rows_wanted(const GemmArgs& a) {
   return a.weights.begins == nullptr ? rows : rows + least(rows / 2 + 2, 24);
 }
 
+// So many rows are one tile of a single group.
+inline constexpr int64_t kFewRows = 64;
+
+// Whether the kernel of a product of gates and ups activates them: few rows, whole tiles of gates,
+// and blocks of a cluster that each add up whole gates and ups.
+inline bool may_activate(const GemmArgs& a) {
+  const GemmGroup& w = a.weights;
+  bool is_one = w.count == 1 && a.segments == 1;
+  bool whole_pairs = kTile / gemm_segments(w.count, a.n, a.k) >= 2 * kGateRows;
+  return (w.begins != nullptr || (is_one && whole_pairs)) && a.n % (2 * kTile) == 0 &&
+         tile_rows_wanted(a) <= kFewRows;
+}
+
 // How long tiles of so many rows, two groups each, take a GPU, in units of a row's products:
 // rounds of one tile for each multiprocessor, each of which also begins and ends. Experts hardly
 // ever have whole tiles of rows.
@@ -292,16 +327,17 @@ inline int64_t time_of_tiles(const GemmArgs& a, int64_t rows, int64_t multiproce
 template <class T, class Gpu, class Launch>
 class GemmLauncher {
  public:
-  GemmLauncher(const GemmArgs& args, const Gpu& gpu, const Launch& launch)
-      : a_(args),
+  GemmLauncher(const TensorProduct& product, const Gpu& gpu, const Launch& launch)
+      : a_(product.args),
+        activation_(product.activation),
         gpu_(gpu),
         launch_(launch),
-        segments_(gemm_segments(args.weights.count, args.n, args.k)),
-        rows_(tile_rows_wanted(args)),
-        dense_(args.weights.begins == nullptr) {}
+        segments_(gemm_segments(a_.weights.count, a_.n, a_.k)),
+        rows_(tile_rows_wanted(a_)),
+        dense_(a_.weights.begins == nullptr) {}
 
   void run() const {
-    if (rows_ <= 64) {
+    if (rows_ <= kFewRows) {
       return dense_ && segments_ > 1 ? run_few<Segments::kOfCluster>()
                                      : run_few<Segments::kOfBlock>();
     }
@@ -321,7 +357,7 @@ class GemmLauncher {
  private:
   template <int Rows, int Groups, Segments Of, int Sharers = 1>
   void run() const {
-    TensorGemm<T, Rows, Groups, Of, Sharers> kernel{a_, segments_};
+    TensorGemm<T, Rows, Groups, Of, Sharers> kernel{a_, segments_, activation_};
     launch_(kernel, kernel.blocks(gpu_.multiprocessors));
   }
 
@@ -353,6 +389,7 @@ class GemmLauncher {
   int64_t time_of(int64_t rows) const { return time_of_tiles(a_, rows, gpu_.multiprocessors); }
 
   const GemmArgs& a_;
+  const SiluMul& activation_;
   const Gpu& gpu_;
   const Launch& launch_;
   int segments_;
@@ -361,8 +398,8 @@ class GemmLauncher {
 };
 
 template <class T, class Gpu, class Launch>
-void launch_tensor_gemm(const GemmArgs& args, const Gpu& gpu, const Launch& launch) {
-  GemmLauncher<T, Gpu, Launch>(args, gpu, launch).run();
+void launch_tensor_gemm(const TensorProduct& product, const Gpu& gpu, const Launch& launch) {
+  GemmLauncher<T, Gpu, Launch>(product, gpu, launch).run();
 }
 
 }  // namespace banyan::cuda

@@ -199,6 +199,12 @@ GemmKernel queued_gemm() {
   kernel.run = [](const GemmArgs& args) {
     push_kernel(args, [](const Call& call) { (Of().*Format).run(args_of<GemmArgs>(call)); });
   };
+  if (kernel.gates == nullptr) return kernel;
+  kernel.run_gated = [](const GatedGemmArgs& args) {
+    push(args.product.launch.queue, args, [](const Call& call) {
+      (Of().*Format).run_gated(args_of<GatedGemmArgs>(call));
+    }).is_kernel = true;
+  };
   return kernel;
 }
 

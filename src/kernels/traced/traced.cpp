@@ -18,18 +18,22 @@ struct Text {
 
 template <class Args>
 int64_t rows_of(const Args& args) {
+  if constexpr (requires { args.product.x_rows; }) return args.product.x_rows;
   if constexpr (requires { args.x_rows; }) return args.x_rows;
   if constexpr (requires { args.rows; }) return args.rows;
   return -1;
 }
 
+void note_shape(const GemmArgs& args, TraceEvent& event) {
+  event.n = args.n;
+  event.k = args.k;
+}
+
 template <class Args, class Kernel>
 void note(const char* name, const char* detail, const Args& args, Kernel kernel) {
   TraceEvent event{.category = "kernel", .name = name, .detail = detail, .rows = rows_of(args)};
-  if constexpr (std::is_same_v<Args, GemmArgs>) {
-    event.n = args.n;
-    event.k = args.k;
-  }
+  if constexpr (std::is_same_v<Args, GemmArgs>) note_shape(args, event);
+  if constexpr (std::is_same_v<Args, GatedGemmArgs>) note_shape(args.product, event);
   event.begin_ns = trace_clock_ns();
   kernel(args);
   event.end_ns = trace_clock_ns();
@@ -53,6 +57,10 @@ GemmKernel traced_gemm(const KernelTable& inner) {
   };
   kernel.run = [](const GemmArgs& args) {
     note("gemm", format.text, args, (entered->inner().*slot).run);
+  };
+  if (kernel.gates == nullptr) return kernel;
+  kernel.run_gated = [](const GatedGemmArgs& args) {
+    note("gated_gemm", format.text, args, (entered->inner().*slot).run_gated);
   };
   return kernel;
 }

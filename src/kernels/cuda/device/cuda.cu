@@ -39,15 +39,15 @@ struct Device {
     queue_of(queue).collected().add(kernel);
   }
   template <class T>
-  static void multiply_tiles(const GemmArgs& args) {
-    queue_of(args.launch.queue).collected().add_product(args, [](void*, const void* what) {
-      device::multiply_tiles<T>(*static_cast<const GemmArgs*>(what));
-    });
+  static void multiply_tiles(const TensorProduct& product) {
+    queue_of(product.args.launch.queue)
+        .collected()
+        .add_product(product, [](const TensorProduct& what) { device::multiply_tiles<T>(what); });
   }
   template <Format F>
   static void multiply_fragments(const GemmArgs& args) {
-    queue_of(args.launch.queue).collected().add_product(args, [](void*, const void* what) {
-      device::multiply_fragments<F>(*static_cast<const GemmArgs*>(what));
+    queue_of(args.launch.queue).collected().add_product({args}, [](const TensorProduct& what) {
+      device::multiply_fragments<F>(what.args);
     });
   }
   static void attend_tiles(const AttentionArgs& args) {

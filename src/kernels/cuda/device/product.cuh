@@ -72,4 +72,51 @@ __device__ void put_outputs(const GemmArgs& a, const OutputTile& tile, int first
   }
 }
 
+// The output of a gate and its up, which are features `gate` and `gate` + kGateRows of a tile.
+template <class G, bool kScaled>
+class GatedOutputs {
+ public:
+  __device__ GatedOutputs(const G& g, const OutputTile& tile, int gate)
+      : g_(g), tile_(tile), column_(gate_of(tile.feature + gate)) {
+    if (g.a.bias == nullptr) return;
+    const float* bias = g.a.bias + tile.matrix * g.a.bias_stride + column_;
+    biases_[0] = bias[0], biases_[1] = bias[g.activation.a.dim];
+  }
+
+  // Of the tile's row `row`, which exists.
+  __device__ void put(int row, float gate, float up) const {
+    const SiluMul& activation = g_.activation;
+    int64_t at = tile_.row + row;
+    if constexpr (kScaled) {
+      float factor = row_factor(g_.a, at, tile_.matrix);
+      gate = __fmul_rn(gate, factor), up = __fmul_rn(up, factor);
+    }
+    if (g_.a.bias != nullptr) gate = __fadd_rn(gate, biases_[0]), up = __fadd_rn(up, biases_[1]);
+    float y = activation.glu(gate, up);
+    activation.a.y[at * activation.a.dim + column_] = y;
+    if (activation.rounded.workspace != nullptr) activation.rounded.store_one(at, column_, y);
+  }
+
+ private:
+  const G& g_;
+  const OutputTile& tile_;
+  int64_t column_;  // of y
+  float biases_[2] = {};
+};
+
+// put_outputs() of gates and ups.
+template <bool kScaled, class G, int count>
+__device__ void put_activated(const G& g, const OutputTile& tile, const float (&sums)[count]) {
+  GatedOutputs<G, kScaled> outputs(g, tile, accumulator_row(0));
+  int own = accumulator_column(0);  // row
+#pragma unroll
+  for (int i = 0; i < count; i += 4) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      int row = own + i * 2 + r;
+      if (row < tile.row_count) outputs.put(row, sums[i + r], sums[i + 2 + r]);
+    }
+  }
+}
+
 }  // namespace banyan::cuda::device

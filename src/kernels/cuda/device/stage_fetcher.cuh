@@ -9,6 +9,7 @@
 //   unit_bytes(args)   of a unit, a multiple of 16
 //   kWeightBytes       where rows of x begin: kBlocks of kBlockBytes, with 128 bytes of each row
 //   kIntegers          whether steps of the rows follow, at kRowSteps
+//   kActivates         whether is_gated() may be, and a tile have gates and ups
 // and a class for rows that follow each other:
 //   Rows(args, tile, stage)           of a tile, from a stage of its columns on
 //   bytes()                           of a stage
@@ -51,16 +52,25 @@ __device__ void for_block_tiles(const G& g, const Body& body) {
   }
 }
 
-// The weights of a tile, whose units follow each other in memory.
+// The weights of a tile, whose units follow each other in memory, or those of gates and of ups do.
 template <class G>
 class WeightSource {
  public:
-  __device__ WeightSource(const GemmArgs& a, const OutputTile& tile, int64_t stage)
-      : unit_bytes_(G::unit_bytes(a)) {
-    int64_t first = tile.feature / kTile, stages = G::stages_of(a.k);
+  __device__ WeightSource(const G& g, const OutputTile& tile, int64_t stage)
+      : unit_bytes_(G::unit_bytes(g.a)) {
+    const GemmArgs& a = g.a;
+    int64_t first = tile.feature / kTile, stages = G::stages_of(a.k), in_unit = 0;
+    if constexpr (G::kActivates) {
+      if (g.is_gated()) {  // half a tile of gates, and of ups
+        in_unit = first % 2 * (kTileBytes / 2);
+        first /= 2;
+        to_ups_ = quotient(a.n, 2 * kTile) * stages * kTileBytes;
+      }
+    }
     next_group_ = stages * unit_bytes_;
     from_ = static_cast<const std::byte*>(a.weights.weight) +
-            tile.matrix * a.weights.weight_stride + (first * stages + stage) * unit_bytes_;
+            tile.matrix * a.weights.weight_stride + (first * stages + stage) * unit_bytes_ +
+            in_unit;
     groups_ = static_cast<int>(least(G::kGroups, tiles_of(a.n) - first));
     if (G::kSharers > 1 && groups_ < 0) groups_ = 0;
     policy_ = cache_policy(tile_rows_wanted(a) <= G::kRows);
@@ -70,6 +80,9 @@ class WeightSource {
   __device__ void fetch(const Ring<G>& ring, uint32_t stage, uint32_t more) {
     uint32_t full = ring.full(stage), to = ring.at(stage);
     barrier_arrive_expecting(full, static_cast<uint32_t>(groups_) * unit_bytes_ + more);
+    if constexpr (G::kActivates) {
+      if (to_ups_ > 0) return fetch_gates(to, full);
+    }
     const std::byte* from = from_;
 #pragma unroll
     for (int i = 0; i < G::kGroups; ++i, to += G::kUnitBytes, from += next_group_) {
@@ -79,8 +92,21 @@ class WeightSource {
   }
 
  private:
+  // Eight rows of gates, of ups, and so on.
+  __device__ void fetch_gates(uint32_t to, uint32_t full) {
+    constexpr uint32_t kBytes = kGateRows * kTileRowBytes;
+    const std::byte* from = from_;
+#pragma unroll
+    for (int i = 0; i < kTile / kGateRows / 2; ++i, to += 2 * kBytes, from += kBytes) {
+      copy_bulk(to, from, kBytes, full, policy_);
+      copy_bulk(to + kBytes, from + to_ups_, kBytes, full, policy_);
+    }
+    from_ += unit_bytes_;
+  }
+
   const std::byte* from_;  // of the first group
   int64_t next_group_;     // bytes
+  int64_t to_ups_ = 0;     // bytes from gates to their ups, if a tile has both
   uint32_t unit_bytes_;
   int groups_;
   uint64_t policy_;
@@ -106,7 +132,7 @@ class StageFetcher {
   // `count` stages of columns from the first on.
   __device__ void fetch(const OutputTile& tile, int first, int count) {
     Rows rows(g_.a, tile, first);
-    WeightSource<G> weights(g_.a, tile, first);
+    WeightSource<G> weights(g_, tile, first);
     int ahead = 0;  // stages whose weights are under way
     if (is_first_) {
       ahead = min(G::kStages, count);
@@ -215,7 +241,7 @@ class StageGatherer {
     auto stages = static_cast<int>(G::stages_of(g_.a.k));
     for_block_tiles(g_, [&](const OutputTile& tile, int, int) {
       find_sources<G::kRows>(g_.a, tile, filler_.thread(), sources_);
-      WeightSource<G> weights(g_.a, tile, 0);
+      WeightSource<G> weights(g_, tile, 0);
       RowGatherer<G> rows(g_.a, tile);
       for (int i = 0; i < stages; ++i) {
         filler_.wait_empty();

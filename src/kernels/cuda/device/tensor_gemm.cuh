@@ -76,12 +76,11 @@ class TileMultiplier {
 #pragma unroll
           for (int i = 0; i < kValues; ++i) total[i] = __fadd_rn(total[i], sums[i]);
         }
-        put_outputs<kScaled>(g_.a, tile, own_features(), total);
+        put(tile, total);
       } else {
         if constexpr (G::kSplit) expect_segments(tile);
         add_segment(sums);
-        G::kSplit ? store_split(tile, sums)
-                  : put_outputs<kScaled>(g_.a, tile, own_features(), sums);
+        G::kSplit ? store_split(tile, sums) : put(tile, sums);
       }
     });
   }
@@ -110,6 +109,11 @@ class TileMultiplier {
     }
     wgmma_wait_for(sums);
     release(ring_.back(1));
+  }
+
+  __device__ void put(const OutputTile& tile, const float (&sums)[kValues]) const {
+    if (g_.is_gated()) return put_activated<kScaled>(g_, tile, sums);
+    put_outputs<kScaled>(g_.a, tile, own_features(), sums);
   }
 
   // For all blocks that write to the stage.
@@ -147,17 +151,30 @@ class TileMultiplier {
       }
     }
     barrier_wait(exchange(), 0);
-    for (int i = static_cast<int>(threadIdx.x); i < rows * part; i += G::kMultipliers) {
-      row = static_cast<int>(quotient(i, part));
-      int feature = i - row * part;
-      float sum = 0;
-#pragma unroll
-      for (int s = 0; s < kSegmentsMax; ++s) {
-        if (s >= g_.segments) break;
-        sum = __fadd_rn(sum, sums_[(s * part + feature) * G::kSumsStride + row]);
+    int outputs = g_.is_gated() ? part / 2 : part;
+    for (int i = static_cast<int>(threadIdx.x); i < rows * outputs; i += G::kMultipliers) {
+      row = static_cast<int>(quotient(i, outputs));
+      int output = i - row * outputs;
+      if (g_.is_gated()) {
+        int gate = output / int{kGateRows} * 2 * int{kGateRows} + output % int{kGateRows};
+        GatedOutputs<G, kScaled>(g_, tile, rank * part + gate)
+            .put(row, split_sum(gate, row), split_sum(gate + int{kGateRows}, row));
+      } else {
+        put_output<kScaled>(g_.a, tile, row, rank * part + output, split_sum(output, row));
       }
-      put_output<kScaled>(g_.a, tile, row, rank * part + feature, sum);
     }
+  }
+
+  // Over the segments, of a feature of this block's part.
+  __device__ float split_sum(int feature, int row) const {
+    int part = G::kFeatures / g_.segments;
+    float sum = 0;
+#pragma unroll
+    for (int s = 0; s < kSegmentsMax; ++s) {
+      if (s >= g_.segments) break;
+      sum = __fadd_rn(sum, sums_[(s * part + feature) * G::kSumsStride + row]);
+    }
+    return sum;
   }
 
   __device__ uint32_t exchange() const { return ring_.shared + G::kExchange; }
@@ -231,9 +248,9 @@ struct GemmGpu {
 };
 
 template <class T>
-void multiply_tiles(const GemmArgs& args) {
-  Queue& queue = queue_of(args.launch.queue);
-  launch_tensor_gemm<T>(args, GemmGpu{queue.multiprocessors()},
+void multiply_tiles(const TensorProduct& product) {
+  Queue& queue = queue_of(product.args.launch.queue);
+  launch_tensor_gemm<T>(product, GemmGpu{queue.multiprocessors()},
                         [&]<class G>(const G& kernel, int64_t blocks) {
                           launch_early(queue, run_tensor_gemm<G>, kernel, blocks, kernel.cluster());
                         });

@@ -5,6 +5,7 @@
 #include "kernels/cuda/emulated/tensor_attention.h"
 #include "kernels/cuda/emulated/tensor_gemm.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/tensor_gemm.h"
 
 namespace banyan::cuda::emulated {
 
@@ -33,8 +34,9 @@ struct Device {
   }
 
   template <class T>
-  static void multiply_tiles(const GemmArgs& args) {
-    emulated::multiply_tiles<T>(args);
+  static void multiply_tiles(const TensorProduct& product) {
+    emulated::multiply_tiles<T>(product.args);
+    if (product.is_gated()) launch(product.args.launch.queue, product.activation);
   }
   // Sums of integers are exact, so that the plain kernel has their bits.
   template <Format F>
