@@ -79,18 +79,32 @@ class Bench {
                      .group = group,
                      .workspace = workspace.data()};
     size_t copy = 0;
-    float ms = time([&] {
-      args.weights.weight = weights.data() + copy * bytes / 2;
-      copy = (copy + 1) % copies;
-      gemm.run(args);
-    });
-    char name[64];
-    std::snprintf(name, sizeof name, "%s product %lld x %lld, %lld rows", form.name,
-                  static_cast<long long>(n), static_cast<long long>(k),
-                  static_cast<long long>(rows));
-    Limits limits = {limits_.bytes_per_s, limits_.operations_per_s * form.operations};
-    report(name, ms, static_cast<double>(bytes) + 4.0 * static_cast<double>(rows * (n + k)),
-           2.0 * static_cast<double>(rows * n * k), limits);
+    auto report_of = [&](const char* what, const auto& run) {
+      float ms = time([&] {
+        args.weights.weight = weights.data() + copy * bytes / 2;
+        copy = (copy + 1) % copies;
+        run();
+      });
+      char name[64];
+      std::snprintf(name, sizeof name, "%s %s %lld x %lld, %lld rows", form.name, what,
+                    static_cast<long long>(n), static_cast<long long>(k),
+                    static_cast<long long>(rows));
+      Limits limits = {limits_.bytes_per_s, limits_.operations_per_s * form.operations};
+      report(name, ms, static_cast<double>(bytes) + 4.0 * static_cast<double>(rows * (n + k)),
+             2.0 * static_cast<double>(rows * n * k), limits);
+    };
+    report_of("product", [&] { gemm.run(args); });
+    if (gemm.gates != nullptr && gemm.gates(args)) {
+      DeviceArray<float> activated(static_cast<size_t>(rows * n / 2));
+      SiluMulArgs activation = {.launch = args.launch,
+                                .gate = y.data(),
+                                .up = y.data() + n / 2,
+                                .x_row_stride = n,
+                                .y = activated.data(),
+                                .rows = rows,
+                                .dim = n / 2};
+      report_of("gated product", [&] { gemm.run_gated({args, activation}); });
+    }
     args.weights.weight = weights.data();
     gemm.run(args);
     table_.device->synchronise(queue_);

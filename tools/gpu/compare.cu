@@ -79,6 +79,7 @@ class Compare {
         .group = group,
         .workspace = workspace.data() + 64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64};
     gemm.run(args);
+    GemmArgs host_args = args;
     DeviceArray<std::byte> device_packed(packed), device_workspace(workspace.size());
     DeviceArray<float> device_x(x), device_bias(bias), device_y(y.size());
     DeviceArray<int32_t> device_begins(begins), device_index(index.empty() ? begins : index);
@@ -92,10 +93,17 @@ class Compare {
     args.workspace = device_workspace.data();
     (gpu_.*kernel).run(args);
     gpu_.device->synchronise(queue_);
-    report(std::string(format) + " " + std::to_string(n) + " x " + std::to_string(k) +
-               ", groups of " + std::to_string(group) + ", " + std::to_string(count) +
-               " matrices, " + std::to_string(rows) + " rows",
-           y, device_y.download());
+    std::string what = std::string(format) + " " + std::to_string(n) + " x " + std::to_string(k) +
+                       ", groups of " + std::to_string(group) + ", " + std::to_string(count) +
+                       " matrices, " + std::to_string(rows) + " rows";
+    report(what, y, device_y.download());
+    if (gemm.gates == nullptr || !gemm.gates(args)) return;
+    std::vector<float> activated(static_cast<size_t>(y_rows * n / 2));
+    DeviceArray<float> device_activated(activated.size());
+    gemm.run_gated(with_activation(host_args, y_rows, activated.data()));
+    (gpu_.*kernel).run_gated(with_activation(args, y_rows, device_activated.data()));
+    gpu_.device->synchronise(queue_);
+    report(what + ", activated", activated, device_activated.download());
   }
 
   // Spans (rows, keys before them). Latents have one head of keys.
@@ -172,6 +180,16 @@ class Compare {
   }
 
  private:
+  static GatedGemmArgs with_activation(const GemmArgs& args, int64_t rows, float* y) {
+    SiluMulArgs activation = {.launch = args.launch,
+                              .gate = args.y,
+                              .up = args.y + args.n / 2,
+                              .x_row_stride = args.y_stride,
+                              .y = y,
+                              .rows = rows,
+                              .dim = args.n / 2};
+    return {args, activation};
+  }
   static void attend(const KernelTable& table, const AttentionArgs& a, bool latent, int64_t rank) {
     if (!latent) return table.attention(a);
     table.latent_attention({.launch = a.launch,
@@ -274,6 +292,10 @@ int run_all() {
     compare.product("bf16", &T::gemm_bf16, rows, 130, 200, 200, 5);
     compare.product("f16", &T::gemm_f16, rows, 200, 1024, 1024, 1);
     compare.product("f16", &T::gemm_f16, rows, 130, 200, 200, 5);
+    for (auto [name, format] : {std::pair("bf16", &T::gemm_bf16), {"f16", &T::gemm_f16}}) {
+      compare.product(name, format, rows, 256, 1024, 1024, 1);
+      compare.product(name, format, rows, 128, 200, 200, 5);
+    }
     compare.product("int8", &T::gemm_int8, rows, 130, 320, 320, 1);
     compare.product("int4", &T::gemm_int4, rows, 130, 320, 32, 1);
     compare.product("int4", &T::gemm_int4, rows, 130, 512, 128, 5);
