@@ -1,12 +1,12 @@
 #include "cli/machine.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <string>
 
+#include "base/log.h"
 #include "base/threads/thread_pool.h"
 
 namespace banyan::cli {

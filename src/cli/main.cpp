@@ -1,6 +1,5 @@
 // The program's entry point: finds the verb, parses its options, runs it, and reports errors.
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "base/os/standard_error.h"
 #include "base/quote.h"
 #include "cli/hub.h"

@@ -1,6 +1,5 @@
 // banyan route: one server for many workers.
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/os/standard_error.h"
 #include "cli/machine.h"
 #include "cli/model_puller.h"

@@ -1,8 +1,8 @@
 // banyan serve: the HTTP server.
+#include "base/log.h"
 #include "server/server.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>

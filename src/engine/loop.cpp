@@ -1,7 +1,5 @@
 #include "engine/loop.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -10,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signed.h"
 #include "engine/draws/draw_builder.h"
 #include "engine/request_check.h"

@@ -1,7 +1,5 @@
 #include "engine/runner.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <atomic>
 #include <numeric>
@@ -9,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/os/affinity.h"
 #include "base/signed.h"
 #include "base/units.h"

@@ -127,8 +127,8 @@ struct GemmKernel {
   void (*pack)(const PackArgs&) = nullptr;
   void (*gather)(const GatherArgs&) = nullptr;
   void (*run)(const GemmArgs&) = nullptr;
-  // If not null: whether run_gated() computes a product of gates and ups and their activation,
-  // which the layout, the rows and the bias of the product decide, not its workspace.
+  // If not null: whether run_gated() takes a product of gates and ups, which need not have a
+  // workspace yet. Others are followed by silu_mul.
   bool (*gates)(const GemmArgs&) = nullptr;
   void (*run_gated)(const GatedGemmArgs&) = nullptr;
   // If not null and above 0: so many rows are a block, and a packed matrix is its blocks one after

@@ -1,7 +1,5 @@
 #include "llm/engine_thread.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -15,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/os/memory.h"
 
 namespace banyan {

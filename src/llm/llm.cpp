@@ -1,7 +1,6 @@
 // Llm: loads a model with its text parts, and runs requests on the caller's thread.
 #include "banyan/llm.h"
-
-#include <spdlog/spdlog.h>
+#include "base/log.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,12 +1,11 @@
 #include "models/eagle3.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "base/signed.h"
 #include "models/config/common.h"

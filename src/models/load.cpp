@@ -1,7 +1,5 @@
 #include "models/load.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <mutex>
 #include <optional>
@@ -11,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/gguf.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "base/units.h"
 #include "models/config/keys.h"

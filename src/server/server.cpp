@@ -1,6 +1,5 @@
 #include "server/server.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signed.h"
 #include "server/http/connection.h"
 #include "server/route/membership.h"

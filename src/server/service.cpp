@@ -1,10 +1,9 @@
 #include "server/service.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/signed.h"
 #include "base/threads/thread_pool.h"
 #include "engine/assemble.h"

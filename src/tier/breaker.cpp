@@ -1,6 +1,6 @@
 #include "tier/breaker.h"
 
-#include <spdlog/spdlog.h>
+#include "base/log.h"
 
 namespace banyan {
 

@@ -1,7 +1,6 @@
 #include "tier/file_store.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signed.h"
 #include "tier/breaker.h"
 #include "tier/disk/disk_folder.h"

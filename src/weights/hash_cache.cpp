@@ -1,11 +1,10 @@
 #include "weights/hash_cache.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 
+#include "base/log.h"
 #include "weights/block_hashes.h"
 
 namespace banyan {

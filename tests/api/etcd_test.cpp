@@ -1,6 +1,5 @@
 // Workers that routers find through etcd.
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <csignal>
@@ -8,6 +7,7 @@
 #include <thread>
 
 #include "api/running_server.h"
+#include "base/log.h"
 #include "support/models/tiny_model.h"
 #include "support/servers/etcd_server.h"
 

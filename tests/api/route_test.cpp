@@ -1,7 +1,6 @@
 // A router over workers in this process: whom it chooses, and what it reports about it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "api/running_server.h"
+#include "base/log.h"
 #include "support/api.h"
 #include "support/models/tiny_model.h"
 

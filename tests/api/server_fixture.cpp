@@ -1,10 +1,11 @@
 #include "api/server_fixture.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <new>
+
+#include "base/log.h"
 
 namespace banyan::test {
 namespace {

@@ -4,7 +4,6 @@
 #include <spdlog/details/os.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +14,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/log.h"
 #include "base/os/background_writer.h"
 
 namespace banyan {

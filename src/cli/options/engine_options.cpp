@@ -1,11 +1,10 @@
 #include "cli/options/engine_options.h"
 
-#include <spdlog/spdlog.h>
-
 #include <CLI/CLI.hpp>
 
 #include "banyan/options.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "cli/options/checks.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"

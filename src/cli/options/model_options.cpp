@@ -1,7 +1,6 @@
 #include "cli/options/model_options.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/quote.h"
 #include "cli/options/checks.h"
 #include "cli/options/speculation_options.h"

@@ -1,6 +1,5 @@
 #include "cli/options/peer_options.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -13,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "cli/options/checks.h"
 
 namespace banyan::cli {

@@ -1,12 +1,11 @@
 #include "engine/startup/memory_plan.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <numeric>
 
 #include "base/divide.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signed.h"
 #include "cache/radix_tree.h"
 #include "engine/startup/weight_summary.h"

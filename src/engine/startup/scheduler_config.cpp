@@ -1,7 +1,6 @@
 #include "engine/startup/scheduler_config.h"
 
-#include <spdlog/spdlog.h>
-
+#include "base/log.h"
 #include "engine/startup/memory_plan.h"
 
 namespace banyan {

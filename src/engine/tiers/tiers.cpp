@@ -1,11 +1,10 @@
 #include "engine/tiers/tiers.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "base/log.h"
 #include "base/signed.h"
 
 namespace banyan {

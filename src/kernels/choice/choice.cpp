@@ -1,7 +1,6 @@
 #include "kernels/choice/choice.h"
 
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <ctime>
@@ -11,6 +10,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/os/status_line.h"
 #include "kernels/choice/choice_file.h"
 #include "kernels/choice/known.h"

@@ -3,7 +3,6 @@
 #include <fmt/chrono.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/log.h"
 #include "base/quote.h"
 #include "base/random.h"
 #include "base/signed.h"

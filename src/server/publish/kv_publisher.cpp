@@ -1,6 +1,5 @@
 #include "server/publish/kv_publisher.h"
 
-#include <spdlog/spdlog.h>
 #include <zmq.h>
 
 #include <array>
@@ -9,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "base/signed.h"
 

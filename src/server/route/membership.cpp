@@ -1,13 +1,13 @@
 #include "server/route/membership.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace banyan {
 namespace {

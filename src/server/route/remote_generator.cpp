@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -10,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signed.h"
 
 namespace banyan {

@@ -1,11 +1,11 @@
 #include "server/route/remote_worker.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace banyan {
 namespace {

@@ -1,12 +1,11 @@
 #include "server/route/worker_choice.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/signed.h"
 
 namespace banyan {

@@ -1,7 +1,5 @@
 #include "server/tracing/span_exporter.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
@@ -14,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "client/http_client.h"
 #include "server/tracing/gzip.h"

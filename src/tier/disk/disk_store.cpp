@@ -1,7 +1,5 @@
 #include "tier/disk/disk_store.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -12,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signed.h"
 #include "tier/disk/disk_folder.h"
 #include "tier/disk/room.h"

@@ -1,7 +1,6 @@
 #include "tier/redis/redis_store.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signed.h"
 #include "tier/breaker.h"
 #include "tier/queued_store.h"

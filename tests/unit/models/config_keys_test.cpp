@@ -3,13 +3,13 @@
 // configs, with lists of their "harmless" and "refused" keys; all others are read.
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <sstream>
 
 #include "banyan/engine.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "support/models/checkpoint_copy.h"
 
 namespace banyan::test::config_keys_test {

@@ -1,7 +1,6 @@
 // Checkpoints that contradict their config.json, and configs with unsupported settings.
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include <sstream>
 
 #include "banyan/engine.h"
+#include "base/log.h"
 #include "support/drive.h"
 #include "support/golden.h"
 #include "support/models/checkpoint_copy.h"
