@@ -226,8 +226,13 @@ TEST_F(Robustness, AnEngineThatHangsIsNotHealthy) {
   EXPECT_TRUE(eventually(hangs));
   EXPECT_TRUE(health.body.contains("--watchdog-timeout 0.01")) << health.body;
   EXPECT_EQ(get("/health_generate").status, 503);
+  Response info = get("/worker/info");  // a router would have kept its streams here
+  EXPECT_EQ(info.status, 503);
+  EXPECT_TRUE(info.body.contains("--watchdog-timeout 0.01")) << info.body;
+  EXPECT_TRUE(info.body.contains(R"("code":"engine_hangs")")) << info.body;
   test::engine_held().release();
   EXPECT_TRUE(eventually([&](const auto&) { return get("/health").status == 200; }));
+  EXPECT_TRUE(get("/worker/info").body.contains(R"("state":"ready")"));
   EXPECT_EQ(get("/health_generate").status, 200);
   EXPECT_TRUE(back_to_base());
 }

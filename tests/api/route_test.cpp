@@ -34,7 +34,7 @@ class RouteApi : public testing::Test {
     start_router();
   }
   void add_worker(const EngineConfig& config) {
-    workers_.push_back(std::make_unique<RunningServer>(config, ServerConfig{.port = 0}));
+    workers_.push_back(std::make_unique<RunningServer>(config, worker));
     route.worker_urls.push_back(workers_.back()->url());
   }
   void start_router() {
@@ -54,6 +54,7 @@ class RouteApi : public testing::Test {
   }
 
   EngineConfig engine = test::tiny_model(folder_);
+  ServerConfig worker = {.port = 0};
   RouteConfig route;
   std::vector<std::unique_ptr<RunningServer>> workers_;
 
@@ -179,6 +180,37 @@ TEST_F(RouteApi, WorkersThatDifferShareNoPrefix) {
   ASSERT_TRUE(wait_for("banyan:router_announcing_workers", 2));
   EXPECT_EQ(router().get("/count?tokens=1&prompt=40").status, 200);
   EXPECT_EQ(router().figure("banyan:router_hashed_pages_total"), 2 + 1) << "keys for each of them";
+}
+
+// Its port answers, and the router kept waiting for its streams.
+TEST_F(RouteApi, AWorkerWhoseEngineHangsLosesItsStreamsUntilItSteps) {
+  worker.watchdog_timeout_s = 1;
+  route.policy = "round_robin";
+  start();
+  std::vector<std::string> of;  // each worker's label
+  for (const auto& one : workers_) {
+    of.push_back(fmt::format("{{model_name=\"{}\",worker=\"{}\"}}", engine.model_path, one->url()));
+  }
+  for (const std::string& label : of)
+    ASSERT_TRUE(wait_for("banyan:router_worker_ready" + label, 1));
+  std::vector<Client> streams;
+  for (int i = 0; i < 2; ++i) {
+    Client& client = streams.emplace_back(Client(port()));
+    client.send("GET /stream?tokens=200000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    client.read_until("data: ");
+  }
+  for (const std::string& label : of) {
+    ASSERT_TRUE(wait_for("banyan:router_worker_requests" + label, 1));
+  }
+  EXPECT_EQ(workers_[0]->get("/hold_engine").status, 200);
+  EXPECT_TRUE(wait_for("banyan:router_worker_requests" + of[1], 2));
+  EXPECT_EQ(router().figure("banyan:router_worker_ready" + of[0]), 0);
+  EXPECT_EQ(router().figure("banyan:router_migrations_total"), 1);
+  EXPECT_EQ(router().get("/count?tokens=5").body, "5 length");
+  test::engine_held().release();
+  EXPECT_TRUE(wait_for("banyan:router_worker_ready" + of[0], 1));
+  EXPECT_TRUE(workers_[0]->reaches("sglang:num_running_reqs", 0, true)) << "its stream has left";
+  EXPECT_EQ(router().figure("banyan:router_worker_requests" + of[1]), 2);
 }
 
 TEST_F(RouteApi, WaitsForRoomAndSaysWhenThereIsNone) {

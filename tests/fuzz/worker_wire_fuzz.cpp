@@ -45,5 +45,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   read_requests(text);
   read_lines(text);
   (void)banyan::read_worker_info(text);
+  (void)banyan::read_engine_hangs(text);
   return 0;
 }

@@ -82,6 +82,9 @@ void RemoteWorker::ask(SteadyTime now) {
 }
 
 void RemoteWorker::take(int status, const Status& outcome) {
+  if (outcome && status == 503) {
+    if (auto why = read_engine_hangs(answer_)) return give_up(*why);
+  }
   Result<WorkerInfo> info = std::unexpected(Error{});
   if (!outcome) {
     info = std::unexpected(outcome.error());

@@ -1,8 +1,8 @@
 // A worker as a router sees it: its connections, its last report, and whether it may get requests.
 //
-// Health means progress. A worker is polled at short intervals. One that does not answer, or that
-// has requests and takes no step, is given up, even if its port still accepts connections. Belongs
-// to the I/O thread.
+// Health means progress. A worker is polled at short intervals. One that does not answer, that says
+// that its engine hangs, or that has requests and takes no step, is given up, even if its port
+// still accepts connections. Belongs to the I/O thread.
 #pragma once
 
 #include <chrono>

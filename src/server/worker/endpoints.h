@@ -9,7 +9,8 @@ namespace banyan {
 // connection cancels it.
 void worker_generate(Service& service, HttpRequest request, ResponderPtr responder);
 
-// GET: WorkerInfo, in every state of the server.
+// GET: WorkerInfo, in every state of the server; a 503 with kEngineHangsCode while its engine
+// hangs.
 void worker_info(Service& service, HttpRequest request, ResponderPtr responder);
 
 }  // namespace banyan

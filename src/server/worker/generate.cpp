@@ -205,7 +205,10 @@ void worker_generate(Service& service, HttpRequest request, ResponderPtr respond
       [run](WireRequest wire) { run->use(std::move(wire)); });
 }
 
+// A router must learn that the engine hangs: its streams here would wait for good.
 void worker_info(Service& service, HttpRequest, ResponderPtr responder) {
+  Status steps = service.engine() != nullptr ? service.engine()->ready() : Status();
+  if (!steps) return responder->respond_error(503, steps.error().message, {}, kEngineHangsCode);
   responder->respond(200, to_json(worker_info_of(service)));
 }
 

@@ -107,4 +107,14 @@ Result<WorkerInfo> read_worker_info(std::string_view text) {
   return info;
 }
 
+std::optional<std::string> read_engine_hangs(std::string_view body) {
+  Result<Json> json = parse_json(body, "/worker/info", {.bytes_max = 64 << 10});
+  if (!json || !json->is_object()) return std::nullopt;
+  Json error = json->value("error", Json());
+  if (!error.is_object()) return std::nullopt;
+  if (error.value("code", Json()) != Json(kEngineHangsCode)) return std::nullopt;
+  Json message = error.value("message", Json());
+  return message.is_string() ? message.get<std::string>() : std::string(kEngineHangsCode);
+}
+
 }  // namespace banyan

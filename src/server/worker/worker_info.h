@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "banyan/status.h"
 #include "base/json.h"
@@ -31,5 +33,11 @@ WorkerInfo worker_info_of(const Service& service);
 Json to_json(const WorkerInfo& info);
 // kCorrupt: a member is missing or invalid; kUnsupported: another protocol version.
 Result<WorkerInfo> read_worker_info(std::string_view text);
+
+// The error code of the 503 that /worker/info answers while the engine hangs.
+inline constexpr std::string_view kEngineHangsCode = "engine_hangs";
+// The message of that error; nothing if `body` is another, such as a proxy's or that of a server
+// with too many connections, whose streams may go on.
+std::optional<std::string> read_engine_hangs(std::string_view body);
 
 }  // namespace banyan

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "llm/thinking_budget.h"
+#include "server/error.h"
 #include "server/fields/token_filter.h"
 #include "server/worker/worker_info.h"
 
@@ -211,6 +212,18 @@ TEST(WorkerWire, AWorkerTellsWhatItIs) {
   other.erase("steps");
   EXPECT_FALSE(read_worker_info(other.dump()));
   EXPECT_FALSE(read_worker_info("<html>"));
+}
+
+TEST(WorkerWire, AWorkerTellsThatItsEngineHangs) {
+  std::string hangs = error_json(503, "no step", {}, kEngineHangsCode, "/worker/info").dump();
+  EXPECT_EQ(read_engine_hangs(hangs), "no step");
+  EXPECT_FALSE(read_worker_info(hangs));
+  std::string busy = error_json(503, "too many connections", {}, {}, "/worker/info").dump();
+  for (std::string_view other : {std::string_view(busy), std::string_view("<html>"),
+                                 std::string_view(R"({"error":"engine_hangs"})"),
+                                 std::string_view(R"({"error":{"code":503}})")}) {
+    EXPECT_EQ(read_engine_hangs(other), std::nullopt) << other;
+  }
 }
 
 }  // namespace
