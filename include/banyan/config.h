@@ -123,8 +123,9 @@ struct EngineConfig {
   int64_t total_tokens_max = 0;       // of all sequences together; 0: as many as memory allows
   // Fraction of the memory left after the weights that holds layer states.
   double memory_fraction = 0.8;
-  int running_max = 8;   // running sequences
-  int queued_max = 256;  // waiting requests
+  int running_max = 8;  // running sequences
+  // Waiting requests. Beyond it, each client may have its share: GenerationOptions::client.
+  int queued_max = 256;
   // Prompt tokens per step, beyond one token per sequence. 0: 512 on CPUs and 4096 on a GPU, where
   // a mixture of experts would otherwise read all of them for few rows each.
   int chunked_prefill_tokens = 0;

@@ -191,6 +191,9 @@ struct GenerationOptions {
   std::string cache_salt = {};  // prefixes are shared only if salt and extra key are equal
   std::string extra_key = {};
   std::string adapter = {};  // name of a LoRA adapter; not supported yet
+  // Whose request it is. While the queue is full (EngineConfig::queued_max), a client with fewer
+  // waiting requests than its share of it may still queue; empty: nobody's, which may not.
+  std::string client = {};
 };
 
 struct GenerateRequest {

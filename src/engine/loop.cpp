@@ -96,9 +96,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink,
         "{} tokens of prompt and output do not fit into the {} tokens of memory", s->tokens_max,
         info().total_tokens_max);
   }
-  if (scheduler_.waiting() >= config_.queued_max) {
-    return exhausted("{} requests are waiting, which is the limit", scheduler_.waiting());
-  }
+  TRY(check_queue(options.client));
   s->id = ++last_id_;
   s->name_space = {options.adapter, options.cache_salt, options.extra_key};
   s->arrived_ns = now_ns();
@@ -120,6 +118,16 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink,
   speculator_.start(*s, scheduler_.running() + 1);
   scheduler_.enqueue(std::move(s));
   return last_id_;
+}
+
+Status Engine::Impl::check_queue(const std::string& client) const {
+  const FairShares& waiting = scheduler_.waiting_clients();
+  if (waiting.admits(client, config_.queued_max)) return {};
+  if (waiting.held_by(client) == waiting.total() || client.empty()) {
+    return exhausted("{} requests are waiting, which is the limit", waiting.total());
+  }
+  return exhausted("{} requests are waiting, {} of them this client's; the limit is {}",
+                   waiting.total(), waiting.held_by(client), config_.queued_max);
 }
 
 // As if the tokens to resume from had been drawn here before the sequence was retracted.

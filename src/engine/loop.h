@@ -75,6 +75,7 @@ class Engine::Impl {
  private:
   bool step_once();
   bool traced_step();
+  Status check_queue(const std::string& client) const;  // whether it may have another request in it
   void resume(Sequence& s) const;
   void deliver_removed();
   void deliver(std::unique_ptr<Sequence> s, FinishReason reason);

@@ -13,8 +13,10 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/fair_shares.h"
 #include "base/log.h"
 #include "base/os/memory.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -134,7 +136,7 @@ class EngineThread::Impl {
   std::condition_variable wake_;
   std::vector<Command> commands_;
   std::optional<SteadyClock::time_point> works_since_;  // or since the last step; none: idle
-  size_t submissions_waiting_ = 0;                      // in commands_
+  FairShares submissions_waiting_;                      // in commands_
   bool stopping_ = false;
 
   // Used by the engine thread:
@@ -151,11 +153,12 @@ Result<std::shared_ptr<Submission>> EngineThread::Impl::submit(
   auto submission = std::make_shared<EngineSubmission>(requests.size(), std::move(sinks));
   std::lock_guard lock(mutex_);
   if (stopping_) return exhausted("the engine is shutting down");
-  if (submissions_waiting_ >= options_.submissions_waiting_max) {
+  const std::string& client = requests[0].options.client;
+  if (!submissions_waiting_.admits(client, narrow<int64_t>(options_.submissions_waiting_max))) {
     return exhausted("the submission queue is full ({} requests); retry later",
-                     submissions_waiting_);
+                     submissions_waiting_.total());
   }
-  ++submissions_waiting_;
+  submissions_waiting_.enter(client);
   enqueue(SubmitCommand{submission, std::move(requests)});
   return submission;
 }
@@ -236,7 +239,7 @@ bool EngineThread::Impl::take_commands(std::chrono::milliseconds wait) {
   if (wait.count() > 0 && !called()) wake_.wait_for(lock, wait, called);
   if (stopping_) return false;
   taken_.swap(commands_);
-  submissions_waiting_ = 0;
+  submissions_waiting_.clear();
   return true;
 }
 

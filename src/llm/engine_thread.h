@@ -6,7 +6,8 @@
 // callbacks of a submission run on it. The events of one step are posted as one batch, so that
 // switching threads costs once per step, not once per token.
 //
-// Both directions are bounded. submit() refuses when too many commands are waiting; the engine
+// Both directions are bounded. submit() refuses when too many commands are waiting, though a client
+// (GenerationOptions::client) keeps its share (base/fair_shares.h) of that queue, too; the engine
 // thread waits when the delivery thread is too many steps behind. The engine must outlive the
 // EngineThread. Until then other threads may only use its immutable info().
 #pragma once

@@ -188,6 +188,7 @@ class Planning : public std::enable_shared_from_this<Planning> {
     if (!responder_->alive()) return;
     if (!plan.missing.empty()) return compile(std::move(plan.missing));
     if (trace_) trace_->samples = plan.samples;
+    for (GenerateRequest& request : plan.requests) request.options.client = client_;
     auto run = std::make_shared<GenerationRun>(service_, context_.request_id, responder_,
                                                std::move(plan), trace_);
     if (last_event_id_) {

@@ -217,6 +217,43 @@ TEST_F(Robustness, AFullQueueSaysSo) {
   EXPECT_EQ(get("/count?tokens=3").body, "3 length");
 }
 
+TEST_F(Robustness, AClientThatFillsTheQueueKeepsNobodyOut) {
+  config.api_keys = {"many", "few"};
+  engine.running_max = 1;
+  engine.queued_max = 4;
+  start();
+  auto ask = [&](const std::string& key, int samples, int tokens) {
+    std::string body =
+        fmt::format(R"({{"input_ids": [1], "sampling_params": {{"n": {}, "max_new_tokens": {}}}}})",
+                    samples, tokens);
+    Client one = client();
+    one.send(
+        fmt::format("POST /generate HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {}\r\n"
+                    "Content-Length: {}\r\n\r\n{}",
+                    key, body.size(), body));
+    return one;
+  };
+  auto queues = [&](int64_t count) {
+    return eventually([&](const auto& c) { return c.engine.queued == count; });
+  };
+  Client running = ask("many", 1, 200000);
+  ASSERT_TRUE(eventually(runs));
+  Client waiting = ask("many", 4, 200000);
+  ASSERT_TRUE(queues(4));
+  EXPECT_EQ(ask("many", 1, 1).response().status, 503);
+  Client small = ask("few", 2, 3);
+  ASSERT_TRUE(queues(6));
+  Response refused = ask("few", 1, 1).response();
+  EXPECT_EQ(refused.status, 503) << "two are its share";
+  EXPECT_TRUE(refused.body.contains("2 of them this client's")) << refused.body;
+  EXPECT_EQ(get("/health_generate", "X-Api-Key: few\r\n").status, 200) << "it does not queue";
+  running.reset();
+  waiting.reset();
+  EXPECT_EQ(small.response().status, 200);
+  small.close();
+  EXPECT_TRUE(back_to_base());
+}
+
 TEST_F(Robustness, AnEngineThatHangsIsNotHealthy) {
   config.watchdog_timeout_s = 0.01;
   start();

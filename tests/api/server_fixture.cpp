@@ -19,6 +19,7 @@ void generate(Service& service, const HttpRequest& request, ResponderPtr respond
   std::vector<GenerateRequest> requests(1);
   requests[0].prompt.assign(static_cast<size_t>(number(request, "prompt", 3)), 1);
   requests[0].options.max_new_tokens = number(request, "tokens", 10);
+  requests[0].options.client = request.client;
   auto count = std::make_shared<int64_t>(0);
   SubmissionSinks sinks;
   std::string pad(static_cast<size_t>(number(request, "pad", 0)), 'x');

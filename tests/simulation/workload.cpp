@@ -180,6 +180,7 @@ Arrival random_arrival(Random& r, int index, const EngineConfig& config,
     arrival.continues = r.chance(0.6);
   }
   if (config.schedule_policy == "priority") request.options.priority = r.between(-2, 2);
+  request.options.client = std::array{"", "a", "b"}[static_cast<size_t>(index % 3)];
   if (r.chance(0.1)) request.options.cache_salt = "salt";
   if (r.chance(0.1)) request.options.extra_key = "key";
   if (r.chance(0.1))

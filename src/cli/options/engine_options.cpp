@@ -62,7 +62,8 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
       ->group("");
   app.add_option("--max-logprobs", engine.top_logprobs_max, "")->default_str("")->group("");
   app.add_option("--max-queued-requests", engine.queued_max,
-                 "Maximum number of queued requests; more are answered with 503")
+                 "Maximum number of queued requests; more are answered with 503, except those of a "
+                 "client (an API key, else an address) with less than its share of the queue")
       ->type_name("N");
   app.add_option("--max-total-tokens", engine.total_tokens_max,
                  "Capacity of the cache in tokens; 0: what the memory allows")

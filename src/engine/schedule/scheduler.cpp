@@ -80,6 +80,7 @@ void Scheduler::enqueue(std::unique_ptr<Sequence> sequence) {
   s.root = tree_.open(s.name_space);
   if (s.deadline_ns > 0) deadlines_.insert({s.deadline_ns, &s});
   sequences_.emplace(s.id, std::move(sequence));
+  waiting_clients_.enter(s.request.options.client);
   queue_.push(s);
 }
 
@@ -124,6 +125,7 @@ void Scheduler::release(uint64_t key) {
 
 std::unique_ptr<Sequence> Scheduler::remove(Sequence* sequence) {
   Sequence& s = *sequence;
+  if (s.place != Sequence::Place::kRunning) waiting_clients_.leave(s.request.options.client);
   if (s.place == Sequence::Place::kRunning) {
     holdings_.publish(s, true);
     leave_running(s);
@@ -455,6 +457,7 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
     return false;
   }
   s.place = Sequence::Place::kRunning;
+  waiting_clients_.leave(s.request.options.client);
   auto pages = as_size(holdings_.pages_for(s.tokens_max));
   for (int c = 0; c < config_.classes.count; ++c) {
     if (config_.classes[c].paged()) s.held(c).units.reserve(pages);
@@ -482,6 +485,7 @@ void Scheduler::retract(Sequence& s) {
   leave_running(s);
   holdings_.drop(s);
   s.restore = {};
+  waiting_clients_.enter(s.request.options.client);
   queue_.push(s);
 }
 
@@ -545,6 +549,21 @@ void Scheduler::check() const {
     RadixTree::Use use = tree_.use(c);
     CHECK(all + use.free == use.total, "{}: {} held, {} free of {}", describe(config_.classes[c]),
           all, use.free, use.total);
+  }
+  check_clients();
+}
+
+void Scheduler::check_clients() const {
+  CHECK(waiting_clients_.total() == waiting(), "{} of {}", waiting_clients_.total(), waiting());
+  FairShares counted;
+  for (const auto& [id, s] : sequences_) {
+    if (s->place != Sequence::Place::kRunning) counted.enter(s->request.options.client);
+  }
+  for (const auto& [id, s] : sequences_) {
+    const std::string& client = s->request.options.client;
+    // The name may be a key, which no log should have.
+    CHECK(waiting_clients_.held_by(client) == counted.held_by(client), "{} of {}",
+          waiting_clients_.held_by(client), counted.held_by(client));
   }
 }
 

@@ -35,6 +35,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fair_shares.h"
 #include "cache/radix_tree.h"
 #include "engine/schedule/followers.h"
 #include "engine/schedule/holdings.h"
@@ -152,6 +153,8 @@ class Scheduler {
 
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return static_cast<int64_t>(sequences_.size()) - running(); }
+  // Who has the sequences that wait, those included that were retracted.
+  const FairShares& waiting_clients() const { return waiting_clients_; }
   // Prompt tokens still to be computed, judging by the tree now. Looks at every sequence.
   int64_t waiting_tokens() const;
   int64_t admitted() const { return admitted_; }  // first admissions and those after retraction
@@ -190,6 +193,7 @@ class Scheduler {
 
   void retract(Sequence& s);
   void leave_running(Sequence& s);
+  void check_clients() const;
 
   SchedulerConfig config_;
   struct Hold {
@@ -206,6 +210,7 @@ class Scheduler {
 
   std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
   std::vector<Sequence*> running_;  // in order of admission
+  FairShares waiting_clients_;      // of the others
   std::set<std::pair<int64_t, Sequence*>> deadlines_;
   std::vector<SequenceId> cancelled_;
   uint64_t arrivals_ = 0;

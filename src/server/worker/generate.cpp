@@ -107,6 +107,7 @@ void WorkerRun::start(std::shared_ptr<const CompiledGrammar> grammar) {
   std::vector<GenerateRequest> requests;
   requests.push_back(std::move(wire_.request));
   requests[0].constraint = *std::move(made);
+  requests[0].options.client = client_;  // the router
   auto self = shared_from_this();
   auto submission =
       service_.submit(id_, std::move(requests),

@@ -130,6 +130,39 @@ TEST_F(EngineSubmit, EndsAtTheMemorysEndWhateverIsAskedFor) {
   EXPECT_EQ(heard.finish, FinishReason::kLength);
 }
 
+TEST_F(EngineSubmit, AClientThatFillsTheQueueKeepsNobodyOut) {
+  EngineConfig config = small_config();
+  config.running_max = 1;
+  config.queued_max = 4;
+  engine_ = load_engine(config);
+  auto submit = [&](const std::string& client) {
+    GenerateRequest request{.prompt = {1, 2, 3}, .options = {.max_new_tokens = 2}};
+    request.options.client = client;
+    return engine_->submit(std::move(request), [](const TokenEvent&) {});
+  };
+  auto refusal = [&](const std::string& client) {
+    auto id = submit(client);
+    return id ? std::string() : id.error().message;
+  };
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(submit("a"));
+  EXPECT_EQ(refusal("a"), "4 requests are waiting, which is the limit");
+  EXPECT_EQ(refusal(""), "4 requests are waiting, which is the limit");
+  SequenceId first = submit("b").value();
+  ASSERT_TRUE(submit("b"));
+  EXPECT_EQ(refusal("b"), "6 requests are waiting, 2 of them this client's; the limit is 4");
+  EXPECT_EQ(refusal("a"), "6 requests are waiting, 4 of them this client's; the limit is 4");
+  EXPECT_EQ(refusal("c"), "");
+  engine_->cancel(first);
+  engine_->step();  // one of a's runs
+  EXPECT_EQ(engine_->stats().queued, 5);
+  EXPECT_NE(refusal("b"), "") << "it has one, as each of three clients may";
+  EXPECT_NE(refusal("a"), "");
+  while (engine_->step()) {
+  }
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(refusal("b"), "") << "nothing of the others is left";
+  EXPECT_NE(refusal("b"), "");
+}
+
 TEST_F(EngineSubmit, RefusesWhenTheQueueIsFull) {
   std::vector<Heard> heard(4);
   GenerateRequest request{.prompt = {1, 2, 3}, .options = {.max_new_tokens = 2}};

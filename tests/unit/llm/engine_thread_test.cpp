@@ -236,6 +236,31 @@ TEST_F(EngineThreadTest, RefusesMoreThanMayWait) {
   mailbox_.run_all();
 }
 
+TEST_F(EngineThreadTest, AClientThatSubmitsMuchDuringAStepKeepsNobodyOut) {
+  options_.submissions_waiting_max = 2;
+  start();
+  std::binary_semaphore held(0), go(0);
+  thread_->run([&](Engine&) {
+    held.release();
+    go.acquire();
+  });
+  held.acquire();
+  Heard heard;
+  auto accepts = [&](const std::string& client) {
+    std::vector<GenerateRequest> one = requests(1, 1);
+    one[0].options.client = client;
+    return thread_->submit(std::move(one), into(heard, 1)).has_value();
+  };
+  for (bool fits : {true, true, false}) EXPECT_EQ(accepts("a"), fits);
+  EXPECT_FALSE(accepts(""));
+  for (bool fits : {true, false}) EXPECT_EQ(accepts("b"), fits);
+  go.release();
+  mailbox_.run_until([&] { return heard.events > 0; });
+  EXPECT_TRUE(accepts("a"));
+  thread_->stop();
+  mailbox_.run_all();
+}
+
 // With a simulated clock, and a task that holds the engine's thread as a hanging kernel would.
 class WatchdogTest : public EngineThreadTest {
  protected:

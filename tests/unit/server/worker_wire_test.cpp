@@ -30,6 +30,7 @@ WireRequest full_request() {
   r.options.stop_token_ids = {2};
   r.options.prompt_logprobs_begin = 1;
   r.options.cache_salt = "sält";
+  r.options.client = "a secret key";
   r.options.draft_tokens_max = 4;
   wire.constraint.grammar = GrammarSource::regex("a|\"b\"");
   wire.constraint.early = {.tokens_min = std::numeric_limits<int64_t>::max(), .stops = {2, 3}};
@@ -59,6 +60,7 @@ TEST(WorkerWire, ARequestArrivesAsItWas) {
   EXPECT_EQ(*got->request.sampling.dry_breakers, *wire.request.sampling.dry_breakers);
   EXPECT_EQ(got->request.options.prompt_logprobs_begin, 1);
   EXPECT_EQ(got->request.options.cache_salt, "sält");
+  EXPECT_EQ(got->request.options.client, "") << "the router is the worker's client";
   EXPECT_EQ(got->constraint.grammar, wire.constraint.grammar);
   EXPECT_EQ(got->constraint.early.tokens_min, wire.constraint.early.tokens_min);
   EXPECT_EQ(got->constraint.thinking->ending, wire.constraint.thinking->ending);

@@ -186,6 +186,29 @@ TEST(Scheduler, RetractsWhoCameLastAndFinishesAll) {
   EXPECT_EQ(scheduler.running() + scheduler.waiting(), 0);
 }
 
+TEST(Scheduler, CountsWhatEachClientHasInTheQueue) {
+  Scheduler scheduler(config_of(10, 4, 16));
+  for (SequenceId id = 1; id <= 4; ++id) {
+    std::unique_ptr<Sequence> s = sequence_of(id, 4, 36);
+    s->request.options.client = id <= 2 ? "a" : "b";
+    scheduler.enqueue(std::move(s));
+  }
+  const FairShares& waiting = scheduler.waiting_clients();
+  EXPECT_EQ(waiting.held_by("a"), 2);
+  EXPECT_EQ(waiting.held_by("b"), 2);
+  scheduler.cancel(4);
+  EXPECT_NE(scheduler.remove_cancelled(), nullptr);
+  StepPlan plan;
+  for (scheduler.plan(plan); scheduler.retracted() == 0; scheduler.plan(plan)) {
+    finish_step(scheduler, plan);  // which compares the counts with the sequences
+  }
+  EXPECT_EQ(waiting.total(), scheduler.waiting());
+  EXPECT_GT(waiting.total(), 0) << "retracted, it waits again";
+  finish_step(scheduler, plan);
+  order_of_service(scheduler);
+  EXPECT_EQ(waiting.total(), 0);
+}
+
 TEST(Scheduler, ServesTheHighestPriorityFirst) {
   SchedulerConfig config = config_of(100, 1, 64);
   config.policy = SchedulePolicy::kPriority;
