@@ -119,7 +119,9 @@ void add_worker_options(CLI::App& app, RouteOptions& o) {
                  "How often a request may lose its worker and continue on another")
       ->check(between(0, 1 << 20))
       ->type_name("N");
-  app.add_option("--queue-size", route.queued_max, "Maximum requests waiting for a worker")
+  app.add_option("--queue-size", route.queued_max,
+                 "Maximum requests waiting for a worker; a client with less than its share of the "
+                 "queue may still add to it")
       ->check(between(0, 1 << 30))
       ->type_name("N");
   seconds("--queue-timeout-secs", route.queue_timeout_s,

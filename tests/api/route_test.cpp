@@ -38,7 +38,7 @@ class RouteApi : public testing::Test {
     route.worker_urls.push_back(workers_.back()->url());
   }
   void start_router() {
-    router_ = std::make_unique<RunningServer>(engine, ServerConfig{.port = 0}, route);
+    router_ = std::make_unique<RunningServer>(engine, server, route);
     wait_for("banyan:router_worker_ready{", 1);
   }
   const RunningServer& router() const { return *router_; }
@@ -54,7 +54,7 @@ class RouteApi : public testing::Test {
   }
 
   EngineConfig engine = test::tiny_model(folder_);
-  ServerConfig worker = {.port = 0};
+  ServerConfig worker = {.port = 0}, server = {.port = 0};
   RouteConfig route;
   std::vector<std::unique_ptr<RunningServer>> workers_;
 
@@ -235,6 +235,35 @@ TEST_F(RouteApi, WaitsForRoomAndSaysWhenThereIsNone) {
   EXPECT_NE(refused.body.find("--queue-size is 1"), std::string::npos) << refused.body;
   EXPECT_NE(third.response().body.find("0 error"), std::string::npos) << "nobody had room in time";
   EXPECT_EQ(router().figure("banyan:router_queue_timeouts_total"), 1);
+}
+
+TEST_F(RouteApi, AClientThatFillsTheQueueKeepsNobodyOut) {
+  server.api_keys = {"many", "few"};
+  engine.running_max = 1;
+  engine.queued_max = 1;
+  route.queued_max = 2;
+  start(1);
+  auto ask = [&](const std::string& key, const std::string& target) {
+    Client client(port());
+    client.send(
+        fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {}\r\n\r\n", target, key));
+    return client;
+  };
+  std::vector<Client> streams;
+  for (int i = 0; i < 4; ++i) {  // two at the worker, two in the queue
+    streams.push_back(ask("many", "/count?tokens=200000"));
+    ASSERT_TRUE(i < 2 ? wait_for("banyan:router_worker_requests{", i + 1)
+                      : wait_for("banyan:router_waiting_requests", i - 1));
+  }
+  EXPECT_EQ(ask("many", "/count").response().status, 503);
+  Client small = ask("few", "/count?tokens=3");
+  ASSERT_TRUE(wait_for("banyan:router_waiting_requests", 3));
+  Response refused = ask("few", "/count").response();
+  EXPECT_EQ(refused.status, 503) << "one is its share";
+  EXPECT_NE(refused.body.find("1 of them this client's"), std::string::npos) << refused.body;
+  for (Client& stream : streams) stream.reset();
+  EXPECT_EQ(small.response().body, "3 length");
+  EXPECT_EQ(ask("many", "/count?tokens=3").response().body, "3 length");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A server or a router in this process that runs until it is destroyed, with the tests' routes.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,7 +20,9 @@ class RunningServer {
   // With `route`, only the model's tokenizer is loaded.
   RunningServer(const EngineConfig& engine, ServerConfig config,
                 const std::optional<RouteConfig>& route = {})
-      : server_(std::move(config), test_routes()) {
+      : headers_(config.api_keys.empty() ? ""
+                                         : fmt::format("X-Api-Key: {}\r\n", config.api_keys[0])),
+        server_(std::move(config), test_routes()) {
     EXPECT_TRUE(server_.listen());
     if (route) server_.use_workers(*route);
     thread_ = std::jthread([this] {
@@ -38,7 +41,8 @@ class RunningServer {
 
   std::string url() const { return server_.address(); }
   int port() const { return server_.port(); }
-  Response get(const std::string& target) const { return Client(port()).get(target); }
+  // With the first API key, if there are any.
+  Response get(const std::string& target) const { return Client(port()).get(target, headers_); }
 
   // The value of the first line of /metrics that begins so; -1: none does.
   double figure(const std::string& name) const {
@@ -61,6 +65,7 @@ class RunningServer {
   }
 
  private:
+  std::string headers_;
   Server server_;
   std::jthread thread_;
 };

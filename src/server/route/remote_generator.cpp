@@ -93,6 +93,7 @@ struct RemoteGenerator::Job {
   std::shared_ptr<PromptPages> pages;
   uint64_t number = 0;
   SteadyTime arrived, queue_deadline;
+  bool waits = false;  // is counted in RemoteGenerator::waiting_clients_
   bool over = false;
 
   // What was delivered so far.
@@ -217,10 +218,7 @@ Result<std::shared_ptr<Submission>> RemoteGenerator::submit(std::vector<Generate
   CHECK(!requests.empty());
   names.resize(requests.size());
   if (stopped_) return exhausted("the router is shutting down");
-  if (std::ssize(waiting_) + std::ssize(requests) > config_.queued_max) {
-    return exhausted("{} requests wait for a worker, and --queue-size is {}", waiting_.size(),
-                     config_.queued_max);
-  }
+  TRY(check_queue(requests));
   auto submission = std::make_shared<RemoteSubmission>(requests.size(), std::move(sinks));
   SteadyTime now = SteadyClock::now();
   std::vector<JobPtr> jobs;
@@ -248,10 +246,27 @@ Result<std::shared_ptr<Submission>> RemoteGenerator::submit(std::vector<Generate
   counts_.requests += std::ssize(jobs);
   double earned = kRetriesPerRequest * jobs.size();
   retries_left_ = std::min(retries_left_ + earned, kRetriesSavedMax);
+  for (const JobPtr& job : jobs) enter_queue(*job);
   jobs_.insert(jobs.begin(), jobs.end());
   waiting_.insert(waiting_.end(), jobs.begin(), jobs.end());
   pump();
   return submission;
+}
+
+Status RemoteGenerator::check_queue(const std::vector<GenerateRequest>& requests) const {
+  const std::string& client = requests[0].options.client;
+  if (waiting_clients_.admits(client, config_.queued_max, std::ssize(requests))) return {};
+  return exhausted(
+      "{} requests wait for a worker, {} of them this client's, and --queue-size is {}",
+      waiting_clients_.total(), waiting_clients_.held_by(client), config_.queued_max);
+}
+
+void RemoteGenerator::enter_queue(Job& job) {
+  if (!std::exchange(job.waits, true)) waiting_clients_.enter(job.wire.request.options.client);
+}
+
+void RemoteGenerator::leave_queue(Job& job) {
+  if (std::exchange(job.waits, false)) waiting_clients_.leave(job.wire.request.options.client);
 }
 
 // Gives waiting requests to workers with room, in order. A request that may only go to workers of
@@ -313,6 +328,7 @@ WireRequest RemoteGenerator::next_attempt(const Job& job) {
 void RemoteGenerator::start(const JobPtr& job, const WorkerChoice::Placement& placement,
                             SteadyTime now) {
   const auto& worker = at(workers_, placement.worker);
+  leave_queue(*job);
   uint64_t attempt = ++job->attempt;
   job->worker = worker;
   job->placement = placement;
@@ -518,6 +534,7 @@ void RemoteGenerator::lose(const JobPtr& job, const std::string& why, bool crash
 void RemoteGenerator::requeue(const JobPtr& job) {
   job->queue_deadline = SteadyClock::now() + seconds(config_.queue_timeout_s);
   if (job->tokens.empty()) job->identity.clear();
+  enter_queue(*job);
   waiting_.push_front(job);
   boost::asio::post(io_, [this] { pump(); });
 }
@@ -558,6 +575,7 @@ void RemoteGenerator::finish(const JobPtr& job, const TokenEvent& event) {
 
 void RemoteGenerator::end(const JobPtr& job) {
   job->over = true;
+  leave_queue(*job);
   jobs_.erase(job);
   if (!waiting_.empty()) boost::asio::post(io_, [this] { pump(); });
 }

@@ -19,6 +19,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/fair_shares.h"
 #include "llm/generator.h"
 #include "server/route/membership.h"
 #include "server/route/remote_worker.h"
@@ -84,6 +85,9 @@ class RemoteGenerator final : public Generator {
   void take_rejection(const JobPtr& job, const Error& error);
   void lose(const JobPtr& job, const std::string& why, bool crashed);
   void lose_all(const RemoteWorker& worker, const std::string& why);
+  Status check_queue(const std::vector<GenerateRequest>& requests) const;
+  void enter_queue(Job& job);
+  void leave_queue(Job& job);
   void leave(Job& job);
   void requeue(const JobPtr& job);
   void fail(const JobPtr& job, const Error& error);
@@ -103,6 +107,7 @@ class RemoteGenerator final : public Generator {
   WorkerChoice choice_;
   std::unordered_set<JobPtr> jobs_;  // that have not ended
   std::deque<JobPtr> waiting_;
+  FairShares waiting_clients_;  // of those in `waiting_` that have not ended
   boost::asio::steady_timer timer_;
   WireLine line_;
   Counts counts_;

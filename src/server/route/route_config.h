@@ -29,8 +29,10 @@ struct RouteConfig {
   int breaker_failures = 5;
   double breaker_s = 5;
 
-  int migrations_max = 3;       // of a request whose workers were lost
-  int queued_max = 4096;        // requests that wait while all workers are full
+  int migrations_max = 3;  // of a request whose workers were lost
+  // Requests that wait while all workers are full. Beyond it, each client may have its share:
+  // base/fair_shares.h.
+  int queued_max = 4096;
   double queue_timeout_s = 60;  // for a worker to take a request
 
   Status validate() const;
