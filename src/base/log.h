@@ -1,6 +1,6 @@
-// spdlog, whose templates g++ would otherwise compile in every file that logs: fmt's library has the
-// function that formats, but its header does not say so. Clang gives this function another symbol
-// than g++, with which Debian compiles the library.
+// spdlog, whose templates g++ would otherwise compile in every file that logs: fmt's library has
+// the function that formats, but its header does not say so. Clang gives this function another
+// symbol than g++, with which Debian compiles the library.
 #pragma once
 
 #include <fmt/format.h>

@@ -31,7 +31,7 @@ struct Glu {
 };
 // silu(first half of the columns) * second half, or another form of it; x [T, 2 D] -> [T, D].
 Tensor silu_mul(Step& s, Tensor x, const Glu& glu = {});
-// Of that into y.
+// The arguments of that kernel, for a result y.
 SiluMulArgs silu_mul_args(const Step& s, Tensor x, const Glu& glu, Tensor y);
 
 // Query scaling: 1 + beta * ln(1 + floor((position + offset) / period)); beta 0: none.
