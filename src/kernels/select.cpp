@@ -15,7 +15,8 @@
 namespace banyan {
 namespace {
 
-// Names of tables that exist only on some machines; refused with a better reason than "unknown".
+// Tables that exist only on some machines, in ascending order; refused with a better reason than
+// "unknown".
 constexpr std::array<std::string_view, 5> kOtherMachines = {"avx2", "avx512", "avx512_vnni",
                                                             "avx512_bf16", "amx"};
 
@@ -49,6 +50,18 @@ GemmKernel measuring_gemm(const GemmKernel& like) {
 
 }  // namespace
 
+std::string_view kernels_left_out() {
+  const char* name = simd::table_left_out();
+  return name == nullptr ? "" : name;
+}
+
+std::string left_out_message(std::string_view kernels) {
+  return fmt::format(
+      "this program has no \"{}\" kernels, which this processor could run, as it was compiled for "
+      "another machine alone; compile it here, or with -DBANYAN_NATIVE=OFF",
+      kernels);
+}
+
 Result<const KernelTable*> select_kernels(std::string_view name) {
   std::vector<MeasuredTable> all = tables();
   if (name == "auto") return all.back().table;
@@ -64,7 +77,11 @@ Result<const KernelTable*> select_kernels(std::string_view name) {
     return unsupported("--device cuda: {}", gpu.reason);
   }
   std::string usable = fmt::format("auto, {}", fmt::join(available_kernels(), ", "));
-  if (std::ranges::find(kOtherMachines, name) != kOtherMachines.end()) {
+  if (auto wanted = std::ranges::find(kOtherMachines, name); wanted != kOtherMachines.end()) {
+    auto last = std::ranges::find(kOtherMachines, kernels_left_out());
+    if (last != kOtherMachines.end() && wanted <= last) {
+      return unsupported("{}; use one of: {}", left_out_message(name), usable);
+    }
     return unsupported("this processor cannot run the \"{}\" kernels; use one of: {}", name,
                        usable);
   }

@@ -22,6 +22,11 @@ Result<const KernelTable*> select_kernels(std::string_view name);
 // instructions, without "auto" and tables for debugging.
 std::vector<std::string> available_kernels();
 
+// The last table that this processor could run but this program lacks, since it was compiled for
+// another machine alone; "" if none is. And what to say of it.
+std::string_view kernels_left_out();
+std::string left_out_message(std::string_view kernels);
+
 // The limit probes of a table from select_kernels.
 const LimitProbes& limit_probes(const KernelTable& table);
 

@@ -1,16 +1,17 @@
 #include "differential/emulated_table.h"
 
-#include <algorithm>
-
 #include "differential/kernels.h"
 
 namespace banyan::test {
 
-#ifdef BANYAN_X86
+#if BANYAN_X86_LEVEL >= 4
 std::vector<const KernelTable*> tables_and_emulated() {
-  static const KernelTable table = simd::with_tiles("emulated amx", kEmulatedProducts);
   std::vector<const KernelTable*> all = tables();
-  if (std::ranges::count(available_kernels(), "avx512_bf16") > 0) all.push_back(&table);
+  if (auto avx512_bf16 = select_kernels("avx512_bf16"); avx512_bf16.ok()) {
+    static const KernelTable table =
+        simd::with_tiles(**avx512_bf16, "emulated amx", kEmulatedProducts);
+    all.push_back(&table);
+  }
   return all;
 }
 #else

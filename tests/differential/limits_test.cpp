@@ -8,7 +8,7 @@
 
 #include "differential/emulated_tiles.h"
 #include "kernels/select.h"
-#ifdef BANYAN_X86
+#if BANYAN_X86_LEVEL >= 1
 #include "kernels/x86/limits.h"
 #endif
 
@@ -40,7 +40,7 @@ TEST(Limits, ReadsStayWithinTheirBytes) {
   }
 }
 
-#ifdef BANYAN_X86
+#if BANYAN_X86_LEVEL >= 1
 TEST(Limits, TilesDoTheOperationsThatTheyCount) {
   using test::EmulatedTiles;
   int64_t before = EmulatedTiles::products;

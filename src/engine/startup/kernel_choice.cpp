@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signed.h"
 #include "base/threads/thread_pool.h"
 #include "kernels/select.h"
@@ -51,6 +52,9 @@ Result<ModelKernels> kernels_among(const KernelChoices& choices, const EngineCon
 
 Result<ModelKernels> kernels_of(const EngineConfig& config, std::span<const Family> families) {
   if (config.kernels == "auto") {
+    if (std::string_view name = kernels_left_out(); !name.empty()) {
+      spdlog::warn("kernels: {}", left_out_message(name));
+    }
     return kernels_among(choose_kernels(this_machine()), config, families);
   }
   return ModelKernels{TRY(select_kernels(config.kernels)), "asked for"};

@@ -4,8 +4,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace banyan::simd {
+#include <algorithm>
 
+namespace banyan::simd {
 namespace {
 
 // Whether the processor has AMX tiles for bf16 and bytes, and Linux lets this process use them.
@@ -17,6 +18,27 @@ bool has_amx() {
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
   if ((edx & (kBf16 | kTile | kInt8)) != (kBf16 | kTile | kInt8)) return false;
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+// The instruction sets that tables are compiled for. Each has all of those before it.
+enum Level : int { kNone, kAvx2Level, kAvx512Level, kVnniLevel, kBf16Level, kAmxLevel };
+constexpr const char* kNames[] = {"", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
+
+// cmake/instructions.cmake: a program for the machine that compiled it lacks the later ones.
+constexpr Level kCompiled{BANYAN_X86_LEVEL};
+
+// The last level that this processor and operating system run. The compiler's runtime library reads
+// cpuid, and xgetbv for the register state that the operating system saves.
+Level processor_level() {
+  auto avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+              __builtin_cpu_supports("f16c");
+  auto avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (!avx2) return kNone;
+  if (!avx512) return kAvx2Level;
+  if (!__builtin_cpu_supports("avx512vnni")) return kAvx512Level;
+  if (!__builtin_cpu_supports("avx512bf16")) return kVnniLevel;
+  return has_amx() ? kAmxLevel : kBf16Level;
 }
 
 KernelTable avx512_vnni() {
@@ -46,10 +68,32 @@ KernelTable avx512_bf16() {
   return table;
 }
 
+// Names nothing that was not compiled.
+std::vector<MeasuredTable> compiled_tables() {
+  std::vector<MeasuredTable> tables = {{&kAvx2, &kAvx2Limits}};
+  if constexpr (kCompiled >= kAvx512Level) {
+    tables.push_back({&kAvx512, &kAvx512Limits});
+  }
+  if constexpr (kCompiled >= kVnniLevel) {
+    static const KernelTable table = avx512_vnni();
+    tables.push_back({&table, &kAvx512VnniLimits});
+  }
+  if constexpr (kCompiled >= kBf16Level) {
+    static const KernelTable table = avx512_bf16();
+    tables.push_back({&table, &kAvx512Bf16Limits});
+  }
+  if constexpr (kCompiled >= kAmxLevel) {
+    static const KernelTable table = with_tiles(avx512_bf16(), "amx", kAmxProducts);
+    tables.push_back({&table, &kAmxLimits});
+  }
+  return tables;
+}
+
 }  // namespace
 
-KernelTable with_tiles(const char* name, const TileProducts& products) {
-  KernelTable table = avx512_bf16();
+KernelTable with_tiles(const KernelTable& avx512_bf16, const char* name,
+                       const TileProducts& products) {
+  KernelTable table = avx512_bf16;
   table.name = name;
   table.gemm_bf16 = products.bf16;
   table.gemm_int8 = products.int8;
@@ -62,24 +106,15 @@ KernelTable with_tiles(const char* name, const TileProducts& products) {
   return table;
 }
 
-// The compiler's runtime library reads cpuid, and xgetbv for the register state that the operating
-// system saves.
 std::vector<MeasuredTable> runnable_tables() {
-  static const KernelTable vnni_table = avx512_vnni(), bf16_table = avx512_bf16();
-  static const KernelTable amx_table = with_tiles("amx", kAmxProducts);
-  std::vector<MeasuredTable> tables;
-  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-              __builtin_cpu_supports("f16c");
-  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
-  bool bf16 = vnni && __builtin_cpu_supports("avx512bf16");
-  if (avx2) tables.push_back({&kAvx2, &kAvx2Limits});
-  if (avx512) tables.push_back({&kAvx512, &kAvx512Limits});
-  if (vnni) tables.push_back({&vnni_table, &kAvx512VnniLimits});
-  if (bf16) tables.push_back({&bf16_table, &kAvx512Bf16Limits});
-  if (bf16 && has_amx()) tables.push_back({&amx_table, &kAmxLimits});
+  std::vector<MeasuredTable> tables = compiled_tables();
+  tables.resize(std::min<size_t>(tables.size(), processor_level()));
   return tables;
+}
+
+const char* table_left_out() {
+  Level level = processor_level();
+  return level > kCompiled ? kNames[level] : nullptr;
 }
 
 }  // namespace banyan::simd

@@ -24,10 +24,15 @@ struct TileProducts {
 extern const ByteProducts kAvx512VnniProducts;
 extern const PairProducts kAvx512Bf16Products;
 extern const TileProducts kAmxProducts;
-KernelTable with_tiles(const char* name, const TileProducts& products);
+KernelTable with_tiles(const KernelTable& avx512_bf16, const char* name,
+                       const TileProducts& products);
 
 // The tables that this processor and operating system can run, in ascending order: each requires
 // everything that the previous one does.
 std::vector<MeasuredTable> runnable_tables();
+
+// The name of the last table that could run here but was not compiled (BANYAN_NATIVE on another
+// machine); null if none is missing.
+const char* table_left_out();
 
 }  // namespace banyan::simd
