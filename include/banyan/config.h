@@ -83,7 +83,12 @@ struct EngineConfig {
   std::string load_format = "auto";  // auto (safetensors), dummy (seeded random numbers)
   int threads = 0;                   // 0: all processors that this process may use, or fewer while
                                      // others use them too and fewer are faster
-  bool pin_threads = true;           // pin them to processors where that helps (base/os/affinity.h)
+  // Tensor parallelism: ranks that divide the weights, heads and experts of a layer. They are
+  // threads of this process, with an equal part of its processors each, or as many processes as
+  // mpirun has started. Sums over ranks round differently: results are the same for the same number
+  // of ranks.
+  int tp_size = 1;
+  bool pin_threads = true;  // pin them to processors where that helps (base/os/affinity.h)
 
   // Quantisation of weights at load time: none (as stored), weight-only (as stored, with
   // activations of 16 bits or more), int8, int4, fp8, mxfp4, int4:64.

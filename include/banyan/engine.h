@@ -58,7 +58,8 @@ struct EngineInfo : ModelInfo, WeightCounts {
 
   std::string kernels;         // the table in use, "avx512"
   std::string kernels_reason;  // why that one: "asked for"
-  int threads = 0;
+  int threads = 0;             // threads and bytes are those of all ranks together
+  int tp_size = 1;             // ranks
   int page_size_tokens = 0;
   int64_t total_tokens_max = 0;   // capacity of the pages
   int64_t window_tokens_max = 0;  // capacity of the longest window's pages

@@ -23,6 +23,8 @@
 #include "cli/options/option_table.h"
 #include "cli/options/parse_errors.h"
 #include "cli/verb.h"
+#include "dist/comm_mpi.h"
+#include "engine/ranks/group.h"
 
 namespace banyan::cli {
 namespace {
@@ -244,6 +246,31 @@ std::span<const Verb* const> verbs() {
 
 }  // namespace banyan::cli
 
+namespace banyan::cli {
+namespace {
+
+// The first of the processes that mpirun has started does what the command line says; the others
+// compute with it.
+int run_as_rank(const std::vector<std::string>& words) {
+  if (Status joined = join_mpi(); !joined) {
+    write_stderr(fmt::format("banyan: {}\n", joined.error().message));
+    return kExitFailure;
+  }
+  Comm* world = mpi_world();
+  int code = 0;
+  if (world != nullptr && world->rank().index > 0) {
+    follow_engines(*world);
+  } else {
+    code = flush_results(run(words));
+    if (world != nullptr) dismiss_followers(*world);
+  }
+  leave_mpi();
+  return code;
+}
+
+}  // namespace
+}  // namespace banyan::cli
+
 int main(int argc, char** argv) {
   banyan::occupy_standard_streams();
   banyan::log_to_stderr();
@@ -252,7 +279,7 @@ int main(int argc, char** argv) {
   int code = banyan::cli::kExitFailure;
   // The standard library throws when memory runs out or an output is closed.
   try {
-    code = banyan::cli::flush_results(banyan::cli::run(words));
+    code = banyan::cli::run_as_rank(words);
   } catch (const std::exception& e) {
     banyan::write_stderr(fmt::format("banyan: {}\n", e.what()));
   }

@@ -1,13 +1,15 @@
 // Communication between ranks during a step. All ranks make the same calls in the same order, each
 // from the thread that runs its steps.
 //
-// The only primitive is a gather; there is no all-reduce. Ranks sum gathered parts themselves
+// Ranks broadcast and gather; there is no all-reduce. They sum gathered parts themselves
 // (ops/ranks.h) in a fixed order, because the order in which libraries sum depends on sizes,
 // topology and version.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "dist/shard.h"
 
@@ -24,9 +26,18 @@ class Comm {
   // False if there are no other ranks, or no data to read.
   virtual bool exchanges() const { return false; }
 
+  // How many of the ranks are on this machine and share its memory.
+  virtual int ranks_here() const { return 1; }
+  // The part of the processors of the calling thread that is for this rank.
+  virtual Rank processors() const { return {}; }
+
   // Fills `to` with the data of all ranks in rank order. Rank r contributes sizes[r] floats, which
   // it has already written to their place in `to`.
   virtual void all_gather(std::span<const int64_t> sizes, float* to);
+
+  // Rank 0 sends `message` to all others, where it replaces what is there. They may wait for it for
+  // hours, and use no processor meanwhile.
+  virtual void broadcast(std::vector<std::byte>& message);
 
  private:
   Rank rank_;

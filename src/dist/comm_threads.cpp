@@ -11,6 +11,8 @@ class ThreadRanks::ThreadComm final : public Comm {
   ThreadComm(ThreadRanks& all, Rank rank) : Comm(rank), all_(all) {}
 
   bool exchanges() const override { return true; }
+  int ranks_here() const override { return rank().count; }
+  Rank processors() const override { return rank(); }
 
   void all_gather(std::span<const int64_t> sizes, float* to) override {
     at(all_.shown_, rank().index) = to;
@@ -25,6 +27,13 @@ class ThreadRanks::ThreadComm final : public Comm {
       begin += size;
     }
     all_.barrier_.arrive_and_wait();  // before any rank overwrites what others read
+  }
+
+  void broadcast(std::vector<std::byte>& message) override {
+    if (rank().index == 0) all_.message_ = &message;
+    all_.barrier_.arrive_and_wait();
+    if (rank().index != 0) message = *all_.message_;
+    all_.barrier_.arrive_and_wait();
   }
 
  private:

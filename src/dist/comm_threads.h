@@ -1,4 +1,4 @@
-// Ranks that are threads of one process: used by tests, and the template for other transports.
+// Ranks that are threads of one process.
 #pragma once
 
 #include <barrier>
@@ -21,7 +21,9 @@ class ThreadRanks {
   class ThreadComm;
 
   std::barrier<> barrier_;
-  std::vector<float*> shown_;  // pointer passed by each rank, during a call
+  // During a call: the pointer that each rank has passed, and rank 0's message.
+  std::vector<float*> shown_;
+  const std::vector<std::byte>* message_ = nullptr;
   std::vector<std::unique_ptr<Comm>> comms_;
 };
 

@@ -4,10 +4,12 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/os/affinity.h"
 #include "engine/assemble.h"
 #include "engine/drafters/draft_model.h"
 #include "engine/drafters/registry.h"
 #include "engine/loop.h"
+#include "engine/ranks/group.h"
 #include "engine/tiers/open.h"
 
 namespace banyan {
@@ -106,17 +108,24 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
     std::shared_ptr<const DraftFilter> filter;
     if (!config.draft_filter_path.empty())
       filter = TRY(DraftFilter::load(config.draft_filter_path));
+    auto ranks = TRY(RankGroup::create(chosen));
+    Comm& comm = ranks != nullptr ? ranks->comm() : lone_rank();
+    Rank part = comm.processors();
+    ProcessorShare share(part.index, part.count);
     std::unique_ptr<Runner> draft;
     if (loads_draft_model(chosen)) draft = TRY(load_draft_model(chosen, families));
-    auto runner = TRY(Runner::load(chosen, progress, families, lone_rank(), draft.get()));
+    if (ranks != nullptr) ranks->start(chosen, families);
+    auto runner = TRY(Runner::load(chosen, progress, families, comm, draft.get()));
+    if (ranks != nullptr) runner->lead();
     std::unique_ptr<TierSetup> tiers;
     if (tiered) tiers = TRY(open_tiers(chosen, *runner, std::move(storage)));
     for (NamedDrafter& drafter : make_drafters(chosen, {*runner, std::move(draft)})) {
       drafters.push_back(std::move(drafter));
     }
     TRY(check_scheduler_steps(chosen, *runner, drafters));
-    return std::unique_ptr<Engine>(new Engine(std::make_unique<Engine::Impl>(
-        chosen, std::move(runner), std::move(drafters), std::move(filter), std::move(tiers))));
+    return std::unique_ptr<Engine>(new Engine(
+        std::make_unique<Engine::Impl>(chosen, std::move(ranks), std::move(runner),
+                                       std::move(drafters), std::move(filter), std::move(tiers))));
   });
 }
 

@@ -57,10 +57,11 @@ std::optional<Error> problem_of(const DrawResult& result, int64_t position) {
 
 }  // namespace
 
-Engine::Impl::Impl(const EngineConfig& config, std::unique_ptr<Runner> runner,
-                   std::vector<NamedDrafter> drafters, std::shared_ptr<const DraftFilter> filter,
-                   std::unique_ptr<TierSetup> tiers)
+Engine::Impl::Impl(const EngineConfig& config, std::unique_ptr<RankGroup> ranks,
+                   std::unique_ptr<Runner> runner, std::vector<NamedDrafter> drafters,
+                   std::shared_ptr<const DraftFilter> filter, std::unique_ptr<TierSetup> tiers)
     : config_(limit_drafts(config, runner->classes())),
+      ranks_(std::move(ranks)),
       runner_(std::move(runner)),
       scheduler_(scheduler_config(config, *runner_)),
       speculator_(config_, info().vocabulary, std::move(drafters), step_estimate(info()),

@@ -9,6 +9,7 @@
 #include "engine/assemble.h"
 #include "engine/batch_builder.h"
 #include "engine/drafters/speculate.h"
+#include "engine/ranks/group.h"
 #include "engine/runner.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/tiers/tiers.h"
@@ -35,8 +36,8 @@ namespace banyan {
 // moves a Sequence.
 class Engine::Impl {
  public:
-  // `tiers` null: nothing is stored outside memory.
-  Impl(const EngineConfig& config, std::unique_ptr<Runner> runner,
+  // `ranks` null: there is one. `tiers` null: nothing is stored outside memory.
+  Impl(const EngineConfig& config, std::unique_ptr<RankGroup> ranks, std::unique_ptr<Runner> runner,
        std::vector<NamedDrafter> drafters, std::shared_ptr<const DraftFilter> filter,
        std::unique_ptr<TierSetup> tiers);
 
@@ -115,6 +116,7 @@ class Engine::Impl {
   void remove_ended();
 
   EngineConfig config_;
+  std::unique_ptr<RankGroup> ranks_;  // ends after the runner that leads it
   std::unique_ptr<Runner> runner_;
   Scheduler scheduler_;
   std::unique_ptr<KvAnnouncer> announcer_;  // null until requested

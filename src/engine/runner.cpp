@@ -1,19 +1,23 @@
 #include "engine/runner.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <numeric>
 #include <utility>
 
 #include "base/check.h"
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/os/affinity.h"
 #include "base/signed.h"
 #include "base/units.h"
+#include "dist/gather.h"
 #include "engine/startup/kernel_choice.h"
 #include "engine/startup/memory_plan.h"
 #include "engine/startup/state_identity.h"
+#include "engine/startup/weight_summary.h"
 #include "kernels/select.h"
 #include "ops/linear.h"
 
@@ -89,7 +93,8 @@ Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress&
   // The weights are not allocated yet.
   DeviceQueue queue(*kernels->device);
   int64_t available = queue.available_bytes() - model.counts.weight_bytes;
-  EngineInfo info = TRY(plan_memory(config, model, *kernels, thread_count(config), available));
+  EngineInfo info =
+      TRY(plan_memory(config, model, *kernels, thread_count(config), available, lone_rank()));
   info.kernels_reason = std::move(reason);
   add_identity(config, model, *kernels, info);
   return info;
@@ -99,42 +104,111 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
                                              const LoadProgress& progress,
                                              std::span<const Family> families, Comm& comm,
                                              const Runner* neighbour) {
-  TRY(config.validate());
   std::unique_ptr<Runner> runner(new Runner);
   runner->comm_ = &comm;
+  // A rank that fails must not leave the others waiting for it.
+  auto on_all = [&](auto stage) { return agree(comm, guard(stage)); };
+  TRY(on_all([&] { return runner->load_weights(config, progress, families, neighbour); }));
+  TRY(on_all([&] { return runner->compare_ranks(); }));
+  TRY(on_all([&] { return runner->plan(config, neighbour); }));
+  TRY(on_all([&] { return runner->reserve(config); }));
+  if (comm.exchanges()) {
+    TRY(on_all([&] { return runner->describe_ranks(config, families); }));
+  }
+  return runner;
+}
+
+Runner::~Runner() {
+  if (calls_ != nullptr) calls_->send(RankCall::kUnload);
+}
+
+void Runner::lead() {
+  calls_ = std::make_unique<RankCalls>(*comm_);
+}
+
+Status Runner::load_weights(const EngineConfig& config, const LoadProgress& progress,
+                            std::span<const Family> families, const Runner* neighbour) {
+  TRY(config.validate());
   bool emulated = config.emulated_steps.has_value();
   auto [kernels, reason] = TRY(emulated ? emulated_kernels() : kernels_of(config, families));
-  runner->kernels_ = kernels;
-  runner->queue_ = std::make_unique<DeviceQueue>(*runner->kernels_->device);
+  kernels_ = kernels;
+  info_.kernels_reason = std::move(reason);
+  queue_ = std::make_unique<DeviceQueue>(*kernels_->device);
   if (neighbour != nullptr) {
-    runner->threads_ = neighbour->threads_;
+    threads_ = neighbour->threads_;
   } else {
-    runner->threads_ = std::make_shared<ThreadPool>(thread_count(config));
-    if (config.pin_threads && !emulated) pin_workers(*runner->threads_);
+    threads_ = std::make_shared<ThreadPool>(thread_count(config));
+    if (config.pin_threads && !emulated) pin_workers(*threads_);
   }
   if (config.threads == 0 && !emulated && kernels->device->host_memory) {
-    runner->sharing_ = std::make_unique<Sharing>(runner->threads_->workers());
+    sharing_ = std::make_unique<Sharing>(threads_->workers());
   }
-  runner->model_ = TRY(load_model(config, {.kernels = runner->kernels_,
-                                           .queue = runner->queue_.get(),
-                                           .threads = runner->threads_.get(),
-                                           .dry = emulated,
-                                           .rank = comm.rank(),
-                                           .progress = progress,
-                                           .families = families}));
-  int64_t available = emulated ? kEmulatedBytes : runner->queue_->available_bytes();
+  model_ = TRY(load_model(config, {.kernels = kernels_,
+                                   .queue = queue_.get(),
+                                   .threads = threads_.get(),
+                                   .dry = emulated,
+                                   .rank = comm_->rank(),
+                                   .progress = progress,
+                                   .families = families}));
+  return {};
+}
+
+// Ranks on different machines may have other files, or processors.
+Status Runner::compare_ranks() {
+  Hasher hasher;
+  for (const auto& [key, value] : model_.config_values) hasher.text(key).text(value);
+  std::vector<Digest> models = gather(*comm_, hasher.finish());
+  std::vector<Digest> kernels = gather(*comm_, hasher.text(kernels_->name).finish());
+  auto index = as_size(comm_->rank().index);
+  if (!comm_->exchanges()) return {};
+  if (models[index] != models[0]) {
+    return invalid_argument("the config.json here has other values than that of rank 0");
+  }
+  if (kernels[index] != kernels[0]) {
+    return unsupported(
+        "this rank takes the kernels \"{}\" and rank 0 takes others; --kernels "
+        "chooses some that all processors run",
+        kernels_->name);
+  }
+  return {};
+}
+
+Status Runner::plan(const EngineConfig& config, const Runner* neighbour) {
+  int64_t available = kEmulatedBytes;
+  if (!config.emulated_steps) available = queue_->available_bytes() / comm_->ranks_here();
   if (neighbour != nullptr) {  // pools are committed on first touch
     available -= neighbour->info_.state_bytes_max + neighbour->info_.step_bytes;
   }
-  runner->info_ =
-      TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config), available));
-  runner->info_.kernels_reason = std::move(reason);
-  runner->info_.overlap_schedule =
-      config.overlap_schedule.value_or(!runner->queue_->ops().host_memory);
-  add_identity(config, runner->model_, *runner->kernels_, runner->info_);
-  if (runner->info_.total_tokens_max == 0) return no_room(config, runner->info_, available);
-  TRY(runner->reserve(config));
-  return runner;
+  std::string reason = std::move(info_.kernels_reason);
+  info_ = TRY(plan_memory(config, model_, *kernels_, thread_count(config), available, *comm_));
+  info_.kernels_reason = std::move(reason);
+  info_.overlap_schedule = config.overlap_schedule.value_or(!queue_->ops().host_memory);
+  add_identity(config, model_, *kernels_, info_);
+  if (info_.total_tokens_max == 0) return no_room(config, info_, available);
+  return {};
+}
+
+// Makes info_ that of all ranks together.
+Status Runner::describe_ranks(const EngineConfig& config, std::span<const Family> families) {
+  constexpr std::array kSums = {
+      &EngineInfo::state_bytes_per_token, &EngineInfo::state_bytes_per_window_token,
+      &EngineInfo::index_bytes_per_token, &EngineInfo::state_bytes_per_sequence,
+      &EngineInfo::state_bytes_max,       &EngineInfo::step_bytes};
+  std::array<int64_t, kSums.size()> mine;
+  for (size_t i = 0; i < mine.size(); ++i) mine[i] = info_.*kSums[i];
+  std::vector<std::array<int64_t, kSums.size()>> all = gather(*comm_, mine);
+  for (size_t i = 0; i < mine.size(); ++i) {
+    info_.*kSums[i] = 0;
+    for (const auto& other : all) info_.*kSums[i] += other[i];
+  }
+  info_.threads *= comm_->rank().count;
+  info_.tp_size = comm_->rank().count;
+  info_.kernels_reason += fmt::format("; {} ranks", info_.tp_size);
+  LoadedModel whole = TRY(load_model(
+      config, {.kernels = kernels_, .threads = threads_.get(), .dry = true, .families = families}));
+  static_cast<WeightCounts&>(info_) = whole.counts;
+  info_.weights = summarise_weights(whole.matrices);
+  return {};
 }
 
 // The memory of pools and steps.
@@ -206,6 +280,7 @@ double ExpertCounts::active_mean() const {
 
 void Runner::launch(const Batch& batch, const DrawBatch& draws) {
   CHECK(in_flight() < 2 && draws.rows.size() == batch.logit_rows.size());
+  if (calls_ != nullptr) calls_->send(RankCall::kLaunch, batch, draws);
   if (emulator_ != nullptr) {
     emulator_->launch(batch, draws);
     ++launched_;
@@ -258,6 +333,7 @@ void Runner::run_step(Step& step, const DrawArgs& draws) {
 
 const DrawResults& Runner::collect() {
   CHECK(in_flight() > 0);
+  if (calls_ != nullptr) calls_->send(RankCall::kCollect);
   if (emulator_ != nullptr) {
     ++collected_;
     return emulator_->collect();
@@ -274,7 +350,7 @@ const DrawResults& Runner::collected_drafts() const {
 }
 
 void Runner::run(const Batch& batch, ConsumeLogits consume) {
-  CHECK(emulator_ == nullptr);
+  CHECK(emulator_ == nullptr && calls_ == nullptr);
   arena_.rewind(0);
   Step step = make_step(arena_, batch, aside_->inputs.load(batch));
   run_step(step, [&](Step&, int64_t first, Tensor logits, const LogitStats& stats) {
@@ -321,6 +397,10 @@ void Runner::launch_following(const Batch& before, const Batch& batch, const Dra
                               const DraftPasses& passes) {
   CHECK(in_flight() > 0 && in_flight() < flights_max() && can_follow());
   CHECK(std::ssize(before.logit_rows) == before.rows(), "rows that do not draw");
+  if (calls_ != nullptr) {
+    calls_->send(RankCall::kLaunchFollowing, before, batch, draws, passes.drafts, passes.row,
+                 passes.draws);
+  }
   Image& now = image(launched_);
   Flight& flight = at(flights_, launched_ % flights_max());
   // Every upload first: a GPU launches the kernels after them, of drafts, verification and step,
@@ -400,6 +480,7 @@ void Runner::draw_draft(int64_t number, const DraftPasses& passes, const DrawArg
 // from them before they are overwritten.
 void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool again) {
   CHECK(in_flight() == 0 && std::ssize(from) == batch.rows());
+  if (calls_ != nullptr) calls_->send(RankCall::kPredict, batch, from, again);
   auto kept = std::ssize(batch.logit_rows);
   arena_.rewind(again ? after_predicted_ : after_features_);
   Step step = make_step(arena_, batch, aside_->inputs.load(batch));
@@ -417,6 +498,7 @@ void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool aga
 
 const DrawResults& Runner::draw_predicted(std::span<const int32_t> rows, const DrawBatch& draws) {
   static const Batch kNone;
+  if (calls_ != nullptr) calls_->send(RankCall::kDrawPredicted, rows, draws);
   arena_.rewind(after_predicted_);
   Step step = make_step(arena_, kNone, aside_->inputs.load(kNone));
   const int32_t* chosen = step.upload(rows);
@@ -464,7 +546,7 @@ void Runner::publish_expert_counts() {
 }
 
 Runner::Hidden Runner::run_hidden(const Batch& batch, std::span<const int> layers) {
-  CHECK(emulator_ == nullptr);
+  CHECK(emulator_ == nullptr && calls_ == nullptr);
   Arena arena(measure_step_bytes(model_, *kernels_, batch.rows(), layers), *queue_);
   Step step = make_step(arena, batch, aside_->inputs.load(batch), layers);
   copy_states(step);

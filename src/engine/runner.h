@@ -18,6 +18,7 @@
 #include "cache/state_classes.h"
 #include "cache/state_pools.h"
 #include "engine/emulator.h"
+#include "engine/ranks/calls.h"
 #include "engine/thread_choice.h"
 #include "kernels/traced/traced.h"
 #include "models/load.h"
@@ -30,12 +31,18 @@ namespace banyan {
 class Runner {
  public:
   // `comm` makes this one of several ranks that run the model together on identical batches; it
-  // must outlive the runner. With `neighbour`, this runner shares that one's threads (never at the
+  // must outlive the runner. All of them call this at the same time, and it fails on all or none.
+  // With `neighbour`, this runner shares that one's threads (never at the
   // same time) and leaves room for its memory.
   static Result<std::unique_ptr<Runner>> load(
       const EngineConfig& config, const LoadProgress& progress,
       std::span<const Family> families = registered_families(), Comm& comm = lone_rank(),
       const Runner* neighbour = nullptr);
+  ~Runner();
+
+  // From now on rank 0 tells the others of its calls, which follow_calls() makes on their runners,
+  // until this is destroyed.
+  void lead();
 
   // Enqueues the copies of `batch`, its forward pass and its draws, one row of `draws` for each of
   // batch.logit_rows. One other step may be in flight; then tokens of `batch` may refer to what
@@ -127,7 +134,12 @@ class Runner {
   void consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,
                        ConsumeLogits consume);
   void publish_expert_counts();
+  Status load_weights(const EngineConfig& config, const LoadProgress& progress,
+                      std::span<const Family> families, const Runner* neighbour);
+  Status compare_ranks();
+  Status plan(const EngineConfig& config, const Runner* neighbour);
   Status reserve(const EngineConfig& config);
+  Status describe_ranks(const EngineConfig& config, std::span<const Family> families);
   Step make_step(Arena& arena, const Batch& batch, const StepInputs& inputs,
                  std::span<const int> auxiliary_layers = {});
 
@@ -135,6 +147,7 @@ class Runner {
   std::unique_ptr<TracedKernels> traced_;  // wraps kernels_; null unless profiling
   std::unique_ptr<DeviceQueue> queue_;     // of the kernels' device; outlives all device memory
   Comm* comm_ = nullptr;
+  std::unique_ptr<RankCalls> calls_;  // to the other ranks; null unless this one leads them
   std::shared_ptr<ThreadPool> threads_;
   // While others use the processors; null: always all threads.
   struct Sharing {

@@ -87,8 +87,9 @@ class TokenEmbedding {
 
   // Looks up the step's tokens (`tokens` is in device memory) -> [T, dim].
   Tensor embed(Step& s, const TokenId* tokens) const {
-    if (s.comm.rank().alone()) return gather_rows(s, embed_, tokens, s.batch.rows());
-    return gather_rows_of_ranks(s, embed_, s.batch.tokens, vocabulary_, units_);
+    int64_t rows = s.batch.rows();
+    if (s.comm.rank().alone()) return gather_rows(s, embed_, tokens, rows);
+    return gather_rows_of_ranks(s, embed_, {tokens, as_size(rows)}, vocabulary_, units_);
   }
   Tensor logits(Step& s, Tensor hidden) const {  // [rows, dim] -> [rows, vocabulary]
     return gather_columns(s, linear(s, hidden, head_, Tensor()), units_);

@@ -98,12 +98,18 @@ Status WeightLoader::finish() {
                                       shape_text(tensor->shape)));
     }
   }
+  auto first = [](const std::vector<std::string>& texts) {
+    size_t shown = std::min(texts.size(), kProblemsShown);
+    std::string list = fmt::format("{}", fmt::join(texts.begin(), texts.begin() + shown, "; "));
+    if (texts.size() > shown) list += fmt::format("; and {} more", texts.size() - shown);
+    return list;
+  };
+  if (!undivided_.empty()) {
+    return unsupported("{} ranks cannot divide this model: {}", options_.rank.count,
+                       first(undivided_));
+  }
   if (problems_.empty()) return {};
-  size_t shown = std::min(problems_.size(), kProblemsShown);
-  std::string list =
-      fmt::format("{}", fmt::join(problems_.begin(), problems_.begin() + shown, "; "));
-  if (problems_.size() > shown) list += fmt::format("; and {} more", problems_.size() - shown);
-  return corrupt("the checkpoint does not match its config.json: {}", list);
+  return corrupt("the checkpoint does not match its config.json: {}", first(problems_));
 }
 
 const TensorInfo* WeightLoader::claim(const std::string& name, std::initializer_list<int64_t> shape,
@@ -266,7 +272,7 @@ std::vector<RowRange> WeightLoader::rows_of(std::string_view name, int64_t rows,
                                             const Shard& shard) {
   auto ranges = rows_of_rank(name, rows, shard, options_.rank);
   if (ranges) return *std::move(ranges);
-  problems_.push_back(ranges.error().message);
+  undivided_.push_back(ranges.error().message);
   return {};
 }
 
@@ -373,7 +379,7 @@ std::optional<RankPart> Builder::part_of(std::span<const MatrixSource> sources,
     part = part_of_rank(sources, columns, {format_of(options.dtype), columns}, options.rank);
   }
   if (part) return *std::move(part);
-  loader_->problems_.push_back(part.error().message);
+  loader_->undivided_.push_back(part.error().message);
   return std::nullopt;
 }
 

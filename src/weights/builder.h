@@ -180,6 +180,7 @@ class WeightLoader {
   WeightCounts counts_;
   std::unordered_set<std::string> used_;
   std::vector<std::string> problems_;
+  std::vector<std::string> undivided_;  // what has fewer parts than there are ranks
   int64_t bytes_done_ = 0;
   int64_t bytes_total_ = 0;
 };

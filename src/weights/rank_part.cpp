@@ -10,8 +10,7 @@ namespace {
 
 Result<UnitRange> range_of(std::string_view name, const Shard& shard, Rank rank) {
   if (shard.units < rank.count) {
-    return unsupported("{} has {} parts (heads, experts or blocks of columns) for {} ranks", name,
-                       shard.units, rank.count);
+    return unsupported("{} has only {} heads, experts or blocks of columns", name, shard.units);
   }
   return units_of(shard.units, rank);
 }

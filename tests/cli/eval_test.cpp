@@ -112,7 +112,7 @@ TEST(Eval, TakesTheOptionsOfTheDesignAndSaysWhatIsWrong) {
     EXPECT_EQ(result.out, "");
     return result.err;
   };
-  EXPECT_NE(error({"--model", model, "--tp_size", "16"}).find("16 needs several ranks"),
+  EXPECT_NE(error({"--model", model, "--dp_size", "16"}).find("16 is not supported yet"),
             std::string::npos);
   EXPECT_NE(
       error({"--model", model, "--temperature", "1"}).find("belongs to another run: its sampling"),

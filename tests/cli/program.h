@@ -32,31 +32,33 @@ inline int exit_code_of(int wait_status) {
   return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
-// Replaces this process by the program, which may use so much address space; call only after a
-// fork.
+// Replaces this process by the program, which may use so much address space, or by another one;
+// call only after a fork.
 [[noreturn]] inline void become_program(const std::vector<std::string>& arguments,
-                                        rlim_t address_space_bytes = RLIM_INFINITY) {
+                                        rlim_t address_space_bytes = RLIM_INFINITY,
+                                        const std::string& path = program_path()) {
   std::vector<char*> words = {const_cast<char*>("banyan")};
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   rlimit limit = {address_space_bytes, address_space_bytes};
   if (address_space_bytes != RLIM_INFINITY) setrlimit(RLIMIT_AS, &limit);
-  execv(program_path().c_str(), words.data());
+  execv(path.c_str(), words.data());
   _exit(127);
 }
 
 // Starts the program with files for its standard streams, -1 for those that it shares with the
 // test; it lives five minutes at most.
 inline pid_t start_program(const std::vector<std::string>& arguments, int in, int out, int err,
-                           rlim_t address_space_bytes = RLIM_INFINITY) {
+                           rlim_t address_space_bytes = RLIM_INFINITY,
+                           const std::string& path = program_path()) {
   pid_t child = fork();
   if (child != 0) return child;
   if (in >= 0) dup2(in, STDIN_FILENO);
   if (out >= 0) dup2(out, STDOUT_FILENO);
   if (err >= 0) dup2(err, STDERR_FILENO);
   alarm(300);
-  become_program(arguments, address_space_bytes);
+  become_program(arguments, address_space_bytes, path);
 }
 
 // Returns once the kernel says that `process` handles SIGINT itself, or once it has ended.
@@ -96,13 +98,14 @@ class OpenFile {
 // Runs `banyan ARGUMENTS` with `input` on stdin until it ends; five minutes at most.
 inline ProgramResult run_program(const std::vector<std::string>& arguments,
                                  const std::string& input = "",
-                                 rlim_t address_space_bytes = RLIM_INFINITY) {
+                                 rlim_t address_space_bytes = RLIM_INFINITY,
+                                 const std::string& path = program_path()) {
   TemporaryFolder folder;
   std::string in = folder.write("in", input), out = folder.write("out", ""),
               err = folder.write("err", "");
   OpenFile stdin_file(in, O_RDONLY), stdout_file(out, O_WRONLY), stderr_file(err, O_WRONLY);
   pid_t child = start_program(arguments, stdin_file.descriptor(), stdout_file.descriptor(),
-                              stderr_file.descriptor(), address_space_bytes);
+                              stderr_file.descriptor(), address_space_bytes, path);
   int status = 0;
   waitpid(child, &status, 0);
   return {exit_code_of(status), read_file(out).value(), read_file(err).value()};

@@ -236,7 +236,8 @@ def test_wrong_prompts(engine):
 
 @pytest.mark.parametrize("options, word", [
     ({"enable_lora": True}, "enable-lora"),
-    ({"tp_size": 2}, "tp-size"),
+    ({"pp_size": 2}, "pp-size"),
+    ({"tp_size": 0}, "tp_size"),
     ({"no_such_option": 1}, "no-such-option"),
     ({"page_size": 3}, "page"),
     ({"schedule_policy": "random"}, "schedule-policy"),

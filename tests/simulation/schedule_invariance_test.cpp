@@ -82,12 +82,13 @@ Engine& naive_engine(const Workload& workload) {
   std::unique_ptr<Engine>& engine =
       engines[config.model_path + config.kernels + config.mla_prefill + config.kv_cache_dtype +
               config.load_format + " " + std::to_string(config.moba_block_tokens) + " " +
-              std::to_string(config.moba_top_k)];
+              std::to_string(config.moba_top_k) + " " + std::to_string(config.tp_size)];
   if (engine == nullptr) {
     engine = load(workload.hybrid, {.model_path = config.model_path,
                                     .kernels = config.kernels,
                                     .load_format = config.load_format,
                                     .threads = 1,
+                                    .tp_size = config.tp_size,
                                     .mla_prefill = config.mla_prefill,
                                     .moba_block_tokens = config.moba_block_tokens,
                                     .moba_top_k = config.moba_top_k,
@@ -112,7 +113,7 @@ struct Coverage {
   int64_t accepted_model_drafts = 0, rejected_model_drafts = 0;
   int64_t layer_drafts = 0, head_drafts = 0;
   int64_t branches = 0, followed_branches = 0;
-  int64_t overlapped_steps = 0, following_steps = 0;
+  int64_t overlapped_steps = 0, following_steps = 0, divided_steps = 0;
   int64_t restored_tokens = 0, restored_recurrent_tokens = 0, restored_windowed_tokens = 0;
   int64_t restored_sparse_tokens = 0, restored_shared_tokens = 0, restored_device_tokens = 0;
   int64_t evicted_unwritten = 0;
@@ -368,6 +369,7 @@ class Simulation {
     int64_t ahead = EngineAssembly::overlapped_steps(*engine_);
     (workload_.config.scheduler_steps > 1 ? coverage_.following_steps
                                           : coverage_.overlapped_steps) += ahead;
+    if (workload_.config.tp_size > 1) coverage_.divided_steps += stats.steps;
   }
 
   void count_storage(const CacheStorageStats& storage) {
@@ -473,6 +475,7 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   EXPECT_GT(coverage.followed_branches, many / 16);
   EXPECT_GT(coverage.overlapped_steps, many / 2);
   EXPECT_GE(coverage.following_steps, many / 32);  // a few seeds may have none
+  EXPECT_GE(coverage.divided_steps, many / 32);
   RecordProperty("steps", coverage.steps);
 }
 

@@ -205,6 +205,10 @@ std::shared_ptr<TokenConstraint> Arrival::fresh_constraint() const {
   return nullptr;
 }
 
+bool has_device_memory(const EngineConfig& config) {
+  return std::ranges::count(available_kernels(), config.kernels) == 0;
+}
+
 namespace {
 
 bool is_golden(const EngineConfig& config, std::initializer_list<std::string_view> names) {
@@ -259,6 +263,14 @@ void add_models(uint64_t seed, Workload& workload) {
 }
 
 // Drawn independently of everything else.
+// Ranks divide the model, as threads.
+void add_ranks(uint64_t seed, EngineConfig& config) {
+  bool divisible = is_golden(
+      config, {"llama2-mha", "mistral-window", "qwen3-tied", "gpt-oss", "gemma3", "minimax-m2",
+               "qwen3-next", "deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear"});
+  if (divisible && uniform(seed, 8, 1) < 0.05) config.tp_size = 2;
+}
+
 void add_drafters(uint64_t seed, Workload& workload) {
   double choice = uniform(seed, 1, 1);
   EngineConfig& config = workload.config;
@@ -299,15 +311,13 @@ Workload random_workload(uint64_t seed, bool made_up) {
     arrivals.push_back(random_arrival(r, static_cast<int>(arrivals.size()), workload.config, text));
   }
   add_drafters(seed, workload);
+  if (!has_device_memory(workload.config)) add_ranks(seed, workload.config);
   return workload;
-}
-
-bool has_device_memory(const EngineConfig& config) {
-  return std::ranges::count(available_kernels(), config.kernels) == 0;
 }
 
 void add_storage(uint64_t seed, Workload& workload) {
   EngineConfig& config = workload.config;
+  config.tp_size = 1;
   config.radix_cache = true;
   auto draw = [&, i = uint64_t{0}](int end) mutable {
     return static_cast<size_t>(end * uniform(seed, i++, 5));

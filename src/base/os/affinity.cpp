@@ -1,9 +1,8 @@
 #include "base/os/affinity.h"
 
-#include <sched.h>
-
 #include <atomic>
 #include <charconv>
+#include <cstdint>
 #include <fstream>
 #include <vector>
 
@@ -38,6 +37,25 @@ int runnable_threads(const std::string& loadavg) {
   int count = -1;
   auto [end, error] = std::from_chars(loadavg.data() + begin, loadavg.data() + slash, count);
   return error == std::errc() && end == loadavg.data() + slash ? count : -1;
+}
+
+ProcessorShare::ProcessorShare(int index, int count) {
+  CPU_ZERO(&before_);
+  if (count == 1 || ::sched_getaffinity(0, sizeof(before_), &before_) != 0) return;
+  int all = CPU_COUNT(&before_), seen = 0;
+  if (all < count) return;
+  cpu_set_t part;
+  CPU_ZERO(&part);
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &before_)) continue;
+    if (int64_t{seen} * count / all == index) CPU_SET(processor, &part);
+    ++seen;
+  }
+  restricted_ = ::sched_setaffinity(0, sizeof(part), &part) == 0;
+}
+
+ProcessorShare::~ProcessorShare() {
+  if (restricted_) ::sched_setaffinity(0, sizeof(before_), &before_);
 }
 
 bool pin_workers(ThreadPool& pool) {

@@ -139,6 +139,11 @@ void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& us
       "Compute threads; 0: one per processor, or fewer while other programs use them");
   OptionGroup group(app, "Computing");
   if (use.computes) {
+    app.add_option("--tp-size,--tensor-parallel-size,--tp", config.tp_size,
+                   "Ranks that divide the model: threads of this process with an equal part of "
+                   "its processors each, as for the sockets of a machine, or the processes that "
+                   "mpirun has started")
+        ->type_name("N");
     app.add_flag("!--no-pin-threads", config.pin_threads, "Do not pin threads to processors");
   }
   CLI::Option* kernels =

@@ -74,9 +74,8 @@ constexpr std::array kOnlyAuto =
 constexpr std::array kLists = std::to_array<const char*>(
     {"--precompile-token-paddings", "--precompile-bs-paddings", "--cuda-graph-bs"});
 
-// One machine, one copy of the model: only 1 is supported.
+// One copy of the model: only 1 is supported.
 constexpr std::array kOnlyOne = std::to_array<const char*>({
-    "--tp-size,--tp,--tensor-parallel-size",
     "--dp-size,--dp,--data-parallel-size",
     "--pp-size,--pp,--pipeline-parallel-size",
     "--ep-size,--ep,--expert-parallel-size",
@@ -240,7 +239,7 @@ void add_refused(CLI::App& app) {
     add_hidden(app, names, 1, [](const std::string& name, const std::string& value) {
       if (value == "1") return;
       refuse(name,
-             value + " needs several ranks, which are not supported yet; only 1 is supported");
+             value + " is not supported yet, only 1; --tp-size divides the model among ranks");
     });
   }
   for (const Explained& option : kReplaced) {

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/signed.h"
 #include "cache/radix_tree.h"
+#include "dist/gather.h"
 #include "engine/startup/weight_summary.h"
 #include "kernels/select.h"
 #include "ops/linear.h"
@@ -33,6 +34,8 @@ class PoolPlan {
   // Allocates slots for each sequence, a share for snapshots, and the rest to pages: as many as
   // requested, or as are useful. No pages if the memory does not suffice.
   void choose(int64_t bytes);
+  // Reduces the units to those that all ranks have.
+  void limit(Comm& comm);
   void report(EngineInfo& info, std::span<const StateSpec> states) const;
 
  private:
@@ -106,6 +109,15 @@ void PoolPlan::choose(int64_t bytes) {
     if (classes_[c].paged()) at(units_, c) = pages_of(classes_[c], pages);
   }
   bytes_ += bytes_of_pages(pages);
+}
+
+void PoolPlan::limit(Comm& comm) {
+  for (const UnitCounts& other : gather(comm, units_)) {
+    std::ranges::transform(units_, other, units_.begin(),
+                           [](int64_t a, int64_t b) { return std::min(a, b); });
+  }
+  bytes_ = units_[kPathClass] * RadixTree::node_bytes(classes_);
+  for (int c = 0; c < classes_.count; ++c) bytes_ += bytes_of(c, at(units_, c));
 }
 
 void PoolPlan::report(EngineInfo& info, std::span<const StateSpec> states) const {
@@ -234,13 +246,14 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
 }
 
 Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& model,
-                               const KernelTable& kernels, int threads, int64_t available_bytes) {
-  StateClasses classes = TRY(classify_states(model.states, config.page_size_tokens));
+                               const KernelTable& kernels, int threads, int64_t available_bytes,
+                               Comm& comm) {
   const ModelInfo& m = model.model->info();
   if (config.context_length_tokens > m.context_length_tokens) {
     return invalid_argument("context_length {} exceeds the model's context of {} tokens",
                             config.context_length_tokens, m.context_length_tokens);
   }
+  StateClasses classes = TRY(classify_states(model.states, config.page_size_tokens));
   EngineInfo info;
   static_cast<ModelInfo&>(info) = m;
   static_cast<WeightCounts&>(info) = model.counts;
@@ -264,6 +277,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   auto share = static_cast<int64_t>(config.memory_fraction * available_bytes);
   PoolPlan pools(config, classes, model.states, info);
   pools.choose(share - info.step_bytes);
+  if (comm.exchanges()) pools.limit(comm);
   pools.report(info, model.states);
   return info;
 }

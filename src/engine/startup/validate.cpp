@@ -90,6 +90,20 @@ static Status check_emulation(const EngineConfig& config) {
   return {};
 }
 
+// What only one rank can do.
+static Status check_ranks(const EngineConfig& config) {
+  auto refuse = [&](std::string_view what) {
+    return unsupported("tp_size is {}, but {} on one rank only so far", config.tp_size, what);
+  };
+  if (config.kernels == "cuda") return refuse("a GPU is used");
+  if (config.kernels == "fenced" || config.kernels == "cuda_emulated") {
+    return refuse("these kernels run");
+  }
+  if (config.cache_storage.on()) return refuse("prefixes are stored");
+  if (config.emulated_steps) return refuse("steps are emulated");
+  return {};
+}
+
 int64_t EngineConfig::prefill_tokens() const {
   if (chunked_prefill_tokens > 0) return chunked_prefill_tokens;
   return kernels == "cuda" ? 4096 : 512;
@@ -118,6 +132,8 @@ Status EngineConfig::validate() const {
   TRY(cache_storage.validate());
   if (emulated_steps) TRY(check_emulation(*this));
   TRY(in_range("threads", threads, 0, 1024));
+  TRY(in_range("tp_size", tp_size, 1, 1024));
+  if (tp_size > 1) TRY(check_ranks(*this));
   TRY(in_range<int64_t>("context_length_tokens", context_length_tokens, 0, kTokensMax));
   TRY(in_range("page_size_tokens", page_size_tokens, 1, 1024));
   if (!std::has_single_bit(static_cast<unsigned>(page_size_tokens))) {

@@ -145,6 +145,7 @@ Json server_json(const Service& service, const SpeculationStats& speculation) {
           {"kernels", info.kernels},
           {"kernels_reason", info.kernels_reason},
           {"threads", info.threads},
+          {"tp_size", info.tp_size},
           {"context_length", info.context_length_tokens},
           {"page_size", info.page_size_tokens},
           {"max_total_num_tokens", info.total_tokens_max},

@@ -32,6 +32,19 @@ TEST(Affinity, WorkersOfAFullPoolHaveAProcessorEachAndTheDriverStaysFree) {
   EXPECT_EQ(processors_allowed(), before);
 }
 
+TEST(Affinity, SharesArePartsOfTheProcessorsAndEndWithTheirScope) {
+  int before = processors_allowed();
+  for (int count : {1, 2, 3}) {
+    int sum = 0;
+    for (int index = 0; index < count; ++index) {
+      ProcessorShare share(index, count);
+      sum += processors_allowed();
+    }
+    EXPECT_EQ(sum, before >= count ? before : count * before);
+  }
+  EXPECT_EQ(processors_allowed(), before);
+}
+
 TEST(Affinity, ADriverThatMeetsAWorkerGoesElsewhere) {
   int processors = processors_allowed();
   ThreadPool pool(processors);
