@@ -81,8 +81,8 @@ struct EngineConfig {
   // avx512_bf16, amx; fenced: to debug.
   std::string kernels = "auto";
   std::string load_format = "auto";  // auto (safetensors), dummy (seeded random numbers)
-  int threads = 0;                   // 0: all processors that this process may use, or fewer while
-                                     // others use them too and fewer are faster
+  int threads = 0;  // of all ranks on this machine; 0: all processors that this process may use, or
+                    // fewer, with one rank, while others use them too and fewer are faster
   // Tensor parallelism: ranks that divide the weights, heads and experts of a layer. They are
   // threads of this process, with an equal part of its processors each, or as many processes as
   // mpirun has started. Sums over ranks round differently: results are the same for the same number

@@ -259,7 +259,7 @@ int run_as_rank(const std::vector<std::string>& words) {
   Comm* world = mpi_world();
   int code = 0;
   if (world != nullptr && world->rank().index > 0) {
-    follow_engines(*world);
+    follow_engines(*world, registered_families());
   } else {
     code = flush_results(run(words));
     if (world != nullptr) dismiss_followers(*world);

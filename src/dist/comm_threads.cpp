@@ -46,6 +46,10 @@ ThreadRanks::ThreadRanks(int count) : barrier_(count), shown_(as_size(count)) {
   }
 }
 
+void ThreadRanks::give_up(int count) {
+  for (int i = 0; i < count; ++i) barrier_.arrive_and_drop();
+}
+
 ThreadRanks::~ThreadRanks() = default;
 
 }  // namespace banyan

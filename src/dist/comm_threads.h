@@ -16,6 +16,8 @@ class ThreadRanks {
 
   // The Comm of rank `index`, for the thread that runs it; valid while this object lives.
   Comm& of(int index) { return *comms_[index]; }
+  // `count` ranks never come: the others no longer wait for them.
+  void give_up(int count);
 
  private:
   class ThreadComm;

@@ -1,5 +1,6 @@
 // Stands in for comm_mpi.cpp in builds without BANYAN_MPI.
 #include <cstdlib>
+#include <string_view>
 
 #include "base/error.h"
 #include "dist/comm_mpi.h"

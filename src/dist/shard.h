@@ -1,5 +1,5 @@
-// How weights are sharded among the ranks that run one model together: processes, or threads in
-// tests.
+// How weights are sharded among the ranks that run one model together, as threads or
+// processes.
 //
 // A weight is split between *units*, equal pieces that are never split: heads, experts, blocks of a
 // hidden layer's columns. Every rank has a contiguous range of units, in rank order, so results are

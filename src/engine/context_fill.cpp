@@ -61,6 +61,9 @@ Status fill_context(Engine& engine, std::span<const TokenId> tokens, uint64_t se
   RadixTree& tree = scheduler.tree();
   const StatePools& pools = runner.pools();
   const StateClasses& classes = pools.classes();
+  if (runner.info().tp_size > 1) {
+    return unsupported("a context of random numbers is filled in on one rank only so far");
+  }
   if (classes.keeps_snapshots()) {
     return unsupported("a context of random numbers has no recurrent state; leave it out");
   }

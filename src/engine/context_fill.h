@@ -10,9 +10,9 @@
 
 namespace banyan {
 
-// Caches whole pages of `tokens`, as if a request had computed them. Errors: a state that only a
-// computation can produce (kUnsupported), more pages than there are (kExhausted). On the thread
-// that owns the engine.
+// Caches whole pages of `tokens`, as if a request had computed them. Errors: several ranks, or a
+// state that only a computation can produce (kUnsupported), more pages than there are (kExhausted).
+// On the thread that owns the engine.
 Status fill_context(Engine& engine, std::span<const TokenId> tokens, uint64_t seed);
 
 }  // namespace banyan

@@ -108,13 +108,13 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
     std::shared_ptr<const DraftFilter> filter;
     if (!config.draft_filter_path.empty())
       filter = TRY(DraftFilter::load(config.draft_filter_path));
-    auto ranks = TRY(RankGroup::create(chosen));
+    auto ranks = TRY(RankGroup::create(chosen, families));
     Comm& comm = ranks != nullptr ? ranks->comm() : lone_rank();
     Rank part = comm.processors();
     ProcessorShare share(part.index, part.count);
     std::unique_ptr<Runner> draft;
     if (loads_draft_model(chosen)) draft = TRY(load_draft_model(chosen, families));
-    if (ranks != nullptr) ranks->start(chosen, families);
+    if (ranks != nullptr) ranks->load();
     auto runner = TRY(Runner::load(chosen, progress, families, comm, draft.get()));
     if (ranks != nullptr) runner->lead();
     std::unique_ptr<TierSetup> tiers;

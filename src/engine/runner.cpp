@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/os/affinity.h"
+#include "base/quote.h"
 #include "base/signed.h"
 #include "base/units.h"
 #include "dist/gather.h"
@@ -93,8 +94,7 @@ Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress&
   // The weights are not allocated yet.
   DeviceQueue queue(*kernels->device);
   int64_t available = queue.available_bytes() - model.counts.weight_bytes;
-  EngineInfo info =
-      TRY(plan_memory(config, model, *kernels, thread_count(config), available, lone_rank()));
+  EngineInfo info = TRY(plan_memory(config, model, *kernels, thread_count(config), available));
   info.kernels_reason = std::move(reason);
   add_identity(config, model, *kernels, info);
   return info;
@@ -108,9 +108,11 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   runner->comm_ = &comm;
   // A rank that fails must not leave the others waiting for it.
   auto on_all = [&](auto stage) { return agree(comm, guard(stage)); };
-  TRY(on_all([&] { return runner->load_weights(config, progress, families, neighbour); }));
-  TRY(on_all([&] { return runner->compare_ranks(); }));
+  TRY(on_all([&] { return runner->prepare(config, families, neighbour); }));
+  TRY(on_all([&] { return runner->load_weights(config, progress, families); }));
+  if (comm.exchanges()) TRY(runner->compare_ranks(config));
   TRY(on_all([&] { return runner->plan(config, neighbour); }));
+  if (comm.exchanges()) runner->share_units(config);
   TRY(on_all([&] { return runner->reserve(config); }));
   if (comm.exchanges()) {
     TRY(on_all([&] { return runner->describe_ranks(config, families); }));
@@ -126,8 +128,9 @@ void Runner::lead() {
   calls_ = std::make_unique<RankCalls>(*comm_);
 }
 
-Status Runner::load_weights(const EngineConfig& config, const LoadProgress& progress,
-                            std::span<const Family> families, const Runner* neighbour) {
+// What one rank may refuse before others take memory.
+Status Runner::prepare(const EngineConfig& config, std::span<const Family> families,
+                       const Runner* neighbour) {
   TRY(config.validate());
   bool emulated = config.emulated_steps.has_value();
   auto [kernels, reason] = TRY(emulated ? emulated_kernels() : kernels_of(config, families));
@@ -143,34 +146,53 @@ Status Runner::load_weights(const EngineConfig& config, const LoadProgress& prog
   if (config.threads == 0 && !emulated && kernels->device->host_memory) {
     sharing_ = std::make_unique<Sharing>(threads_->workers());
   }
+  if (comm_->rank().alone()) return {};
+  LoadedModel part = TRY(load_dry(config, families, comm_->rank()));
+  return check_weights_fit(config, part.counts.weight_bytes * comm_->ranks_here(),
+                           queue_->available_bytes());
+}
+
+// The part of `rank`, without weights.
+Result<LoadedModel> Runner::load_dry(const EngineConfig& config, std::span<const Family> families,
+                                     Rank rank) {
+  EngineConfig undigested = config;
+  undigested.state_digest = false;
+  return load_model(undigested, {.kernels = kernels_,
+                                 .threads = threads_.get(),
+                                 .dry = true,
+                                 .quiet = true,
+                                 .rank = rank,
+                                 .families = families});
+}
+
+Status Runner::load_weights(const EngineConfig& config, const LoadProgress& progress,
+                            std::span<const Family> families) {
   model_ = TRY(load_model(config, {.kernels = kernels_,
                                    .queue = queue_.get(),
                                    .threads = threads_.get(),
-                                   .dry = emulated,
+                                   .dry = config.emulated_steps.has_value(),
+                                   .quiet = comm_->rank().index > 0,
                                    .rank = comm_->rank(),
                                    .progress = progress,
                                    .families = families}));
   return {};
 }
 
-// Ranks on different machines may have other files, or processors.
-Status Runner::compare_ranks() {
-  Hasher hasher;
-  for (const auto& [key, value] : model_.config_values) hasher.text(key).text(value);
-  std::vector<Digest> models = gather(*comm_, hasher.finish());
-  std::vector<Digest> kernels = gather(*comm_, hasher.text(kernels_->name).finish());
-  auto index = as_size(comm_->rank().index);
-  if (!comm_->exchanges()) return {};
-  if (models[index] != models[0]) {
-    return invalid_argument("the config.json here has other values than that of rank 0");
+// Ranks on different machines may have other files, processors or libraries.
+Status Runner::compare_ranks(const EngineConfig& config) {
+  StateIdentity identity = identify_states(config, model_, *kernels_);
+  Status same;
+  for (const auto& [name, value] : identity.parts) {
+    if (name == "matrices" || name == "states") continue;  // each has its own
+    std::vector<Digest> all = gather(*comm_, Hasher().text(name).text(value).finish());
+    if (same && all[as_size(comm_->rank().index)] != all[0]) {
+      same = invalid_argument(
+          "{} {} here, and something else on rank 0; all need the same program, model folder and "
+          "--kernels",
+          name, quote(value));
+    }
   }
-  if (kernels[index] != kernels[0]) {
-    return unsupported(
-        "this rank takes the kernels \"{}\" and rank 0 takes others; --kernels "
-        "chooses some that all processors run",
-        kernels_->name);
-  }
-  return {};
+  return agree(*comm_, same);
 }
 
 Status Runner::plan(const EngineConfig& config, const Runner* neighbour) {
@@ -180,12 +202,21 @@ Status Runner::plan(const EngineConfig& config, const Runner* neighbour) {
     available -= neighbour->info_.state_bytes_max + neighbour->info_.step_bytes;
   }
   std::string reason = std::move(info_.kernels_reason);
-  info_ = TRY(plan_memory(config, model_, *kernels_, thread_count(config), available, *comm_));
+  info_ = TRY(plan_memory(config, model_, *kernels_, thread_count(config), available));
   info_.kernels_reason = std::move(reason);
   info_.overlap_schedule = config.overlap_schedule.value_or(!queue_->ops().host_memory);
   add_identity(config, model_, *kernels_, info_);
   if (info_.total_tokens_max == 0) return no_room(config, info_, available);
   return {};
+}
+
+// All ranks get the units of the one that has fewest.
+void Runner::share_units(const EngineConfig& config) {
+  UnitCounts units = unit_counts(info_);
+  for (const UnitCounts& other : gather(*comm_, units)) {
+    for (size_t c = 0; c < units.size(); ++c) units[c] = std::min(units[c], other[c]);
+  }
+  set_units(config, model_, units, info_);
 }
 
 // Makes info_ that of all ranks together.
@@ -203,9 +234,7 @@ Status Runner::describe_ranks(const EngineConfig& config, std::span<const Family
   }
   info_.threads *= comm_->rank().count;
   info_.tp_size = comm_->rank().count;
-  info_.kernels_reason += fmt::format("; {} ranks", info_.tp_size);
-  LoadedModel whole = TRY(load_model(
-      config, {.kernels = kernels_, .threads = threads_.get(), .dry = true, .families = families}));
+  LoadedModel whole = TRY(load_dry(config, families, {}));
   static_cast<WeightCounts&>(info_) = whole.counts;
   info_.weights = summarise_weights(whole.matrices);
   return {};
@@ -280,7 +309,7 @@ double ExpertCounts::active_mean() const {
 
 void Runner::launch(const Batch& batch, const DrawBatch& draws) {
   CHECK(in_flight() < 2 && draws.rows.size() == batch.logit_rows.size());
-  if (calls_ != nullptr) calls_->send(RankCall::kLaunch, batch, draws);
+  auto told = tell(RankCall::kLaunch, batch, draws);
   if (emulator_ != nullptr) {
     emulator_->launch(batch, draws);
     ++launched_;
@@ -333,7 +362,7 @@ void Runner::run_step(Step& step, const DrawArgs& draws) {
 
 const DrawResults& Runner::collect() {
   CHECK(in_flight() > 0);
-  if (calls_ != nullptr) calls_->send(RankCall::kCollect);
+  auto told = tell(RankCall::kCollect);
   if (emulator_ != nullptr) {
     ++collected_;
     return emulator_->collect();
@@ -397,10 +426,8 @@ void Runner::launch_following(const Batch& before, const Batch& batch, const Dra
                               const DraftPasses& passes) {
   CHECK(in_flight() > 0 && in_flight() < flights_max() && can_follow());
   CHECK(std::ssize(before.logit_rows) == before.rows(), "rows that do not draw");
-  if (calls_ != nullptr) {
-    calls_->send(RankCall::kLaunchFollowing, before, batch, draws, passes.drafts, passes.row,
-                 passes.draws);
-  }
+  auto told = tell(RankCall::kLaunchFollowing, before, batch, draws, passes.drafts, passes.row,
+                   passes.draws);
   Image& now = image(launched_);
   Flight& flight = at(flights_, launched_ % flights_max());
   // Every upload first: a GPU launches the kernels after them, of drafts, verification and step,
@@ -480,7 +507,7 @@ void Runner::draw_draft(int64_t number, const DraftPasses& passes, const DrawArg
 // from them before they are overwritten.
 void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool again) {
   CHECK(in_flight() == 0 && std::ssize(from) == batch.rows());
-  if (calls_ != nullptr) calls_->send(RankCall::kPredict, batch, from, again);
+  auto told = tell(RankCall::kPredict, batch, from, again);
   auto kept = std::ssize(batch.logit_rows);
   arena_.rewind(again ? after_predicted_ : after_features_);
   Step step = make_step(arena_, batch, aside_->inputs.load(batch));
@@ -498,7 +525,7 @@ void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool aga
 
 const DrawResults& Runner::draw_predicted(std::span<const int32_t> rows, const DrawBatch& draws) {
   static const Batch kNone;
-  if (calls_ != nullptr) calls_->send(RankCall::kDrawPredicted, rows, draws);
+  auto told = tell(RankCall::kDrawPredicted, rows, draws);
   arena_.rewind(after_predicted_);
   Step step = make_step(arena_, kNone, aside_->inputs.load(kNone));
   const int32_t* chosen = step.upload(rows);

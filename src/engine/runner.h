@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -134,10 +135,20 @@ class Runner {
   void consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,
                        ConsumeLogits consume);
   void publish_expert_counts();
+  template <class... Args>
+  auto tell(RankCall call, const Args&... args) {
+    using Sent = std::optional<RankCalls::Sent>;
+    return calls_ != nullptr ? Sent(calls_->send(call, args...)) : Sent();
+  }
+  Status prepare(const EngineConfig& config, std::span<const Family> families,
+                 const Runner* neighbour);
+  Result<LoadedModel> load_dry(const EngineConfig& config, std::span<const Family> families,
+                               Rank rank);
   Status load_weights(const EngineConfig& config, const LoadProgress& progress,
-                      std::span<const Family> families, const Runner* neighbour);
-  Status compare_ranks();
+                      std::span<const Family> families);
+  Status compare_ranks(const EngineConfig& config);
   Status plan(const EngineConfig& config, const Runner* neighbour);
+  void share_units(const EngineConfig& config);
   Status reserve(const EngineConfig& config);
   Status describe_ranks(const EngineConfig& config, std::span<const Family> families);
   Step make_step(Arena& arena, const Batch& batch, const StepInputs& inputs,

@@ -238,6 +238,15 @@ std::vector<std::string> notes_on_moba(const EngineConfig& config,
 
 }  // namespace
 
+Status check_weights_fit(const EngineConfig& config, int64_t weight_bytes,
+                         int64_t available_bytes) {
+  if (weight_bytes <= available_bytes) return {};
+  std::string_view way_out = config.quantization == "none" ? "try --quantization int4, or int8"
+                                                           : "a smaller model or format may fit";
+  return exhausted("{}: the weights take {} of memory, {} are available; {}", config.model_path,
+                   format_bytes(weight_bytes), format_bytes(available_bytes), way_out);
+}
+
 Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& context) {
   TRY(check_model_path(config.model_path));
   std::optional<Checkpoint> checkpoint;
@@ -285,7 +294,7 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
         "suffix",
         quote(architecture), config.model_path);
   }
-  warn_unknown(file, architecture);
+  if (!context.quiet) warn_unknown(file, architecture);
   if (context.dry) return identified(load, std::move(planned));
   if (auto notes = notes_on_moba(config, planned.states); !notes.empty()) {
     static std::once_flag said;  // once per process, not once per rank and draft model
@@ -293,13 +302,7 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
       for (const std::string& note : notes) spdlog::info("{}", note);
     });
   }
-  int64_t available = context.queue->available_bytes();
-  if (planned.counts.weight_bytes > available) {
-    std::string_view way_out = config.quantization == "none" ? "try --quantization int4, or int8"
-                                                             : "a smaller model or format may fit";
-    return exhausted("{}: the weights take {} of memory, {} are available; {}", config.model_path,
-                     format_bytes(planned.counts.weight_bytes), format_bytes(available), way_out);
-  }
+  TRY(check_weights_fit(config, planned.counts.weight_bytes, context.queue->available_bytes()));
   LoadedModel loaded = TRY(build(load, *family, quant, plan, false));
   context.queue->synchronise();
   return identified(load, std::move(loaded));

@@ -40,11 +40,15 @@ struct LoadContext {
   const KernelTable* kernels = nullptr;
   const DeviceQueue* queue = &host_queue();  // queue of the kernels' device; unused in a dry load
   ThreadPool* threads = nullptr;
-  bool dry = false;  // check the checkpoint and count weights without reading them
-  Rank rank;         // which rank's shard to load
+  bool dry = false;    // check the checkpoint and count weights without reading them
+  bool quiet = false;  // without warnings, which another load of the same model gives
+  Rank rank;           // which rank's shard to load
   LoadProgress progress;
   std::span<const Family> families = registered_families();
 };
+
+// kExhausted if `available_bytes` do not suffice for the weights.
+Status check_weights_fit(const EngineConfig& config, int64_t weight_bytes, int64_t available_bytes);
 
 // Uses those fields of `config` that select the model and its format in memory. With state_digest
 // the weights are hashed, which reads all of them even in a dry load.

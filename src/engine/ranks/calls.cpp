@@ -1,5 +1,9 @@
 #include "engine/ranks/calls.h"
 
+#include <algorithm>
+#include <new>
+
+#include "base/os/memory.h"
 #include "base/signed.h"
 #include "engine/runner.h"
 
@@ -94,6 +98,10 @@ bool Follower::make(RankCall call, MessageReader& message) {
 }
 
 }  // namespace
+
+RankCalls::Sent::~Sent() {
+  if (std::uncaught_exceptions() > exceptions_) exit_without_memory(std::bad_alloc());
+}
 
 void follow_calls(Runner& runner, Comm& comm) {
   Follower follower(runner);

@@ -3,6 +3,7 @@
 // draw the same tokens.
 #pragma once
 
+#include <exception>
 #include <vector>
 
 #include "dist/comm.h"
@@ -14,7 +15,7 @@ class Runner;
 
 // What rank 0 tells the others.
 enum class RankCall : uint8_t {
-  kLoad,  // an EngineConfig (engine/ranks/follow.h)
+  kLoad,  // an EngineConfig (engine/ranks/group.h)
   kLaunch,
   kLaunchFollowing,
   kCollect,
@@ -24,18 +25,29 @@ enum class RankCall : uint8_t {
   kLeave,  // nothing will be loaded again
 };
 
-// Rank 0's end. With a loaded Runner, its destruction unloads those of the others.
+// Rank 0's end.
 class RankCalls {
  public:
   explicit RankCalls(Comm& comm) : comm_(comm) {}
 
+  // Until its end, rank 0 makes the call itself. If it throws, the others are waiting somewhere
+  // in the middle, and the process ends.
+  class Sent {
+   public:
+    ~Sent();
+
+   private:
+    int exceptions_ = std::uncaught_exceptions();
+  };
+
   template <class... Args>
-  void send(RankCall call, const Args&... args) {
+  Sent send(RankCall call, const Args&... args) {
     message_.clear();
     MessageWriter writer(message_);
     writer.put(call);
     (writer.put(args), ...);
     comm_.broadcast(message_);
+    return {};
   }
 
  private:

@@ -14,26 +14,27 @@ namespace banyan {
 
 class RankGroup {
  public:
-  // Null if the engine is to have one rank. Divides config.threads among the ranks of this machine.
-  static Result<std::unique_ptr<RankGroup>> create(EngineConfig& config);
+  // Null if the engine is to have one rank. Leaves in config.threads those of this one.
+  static Result<std::unique_ptr<RankGroup>> create(EngineConfig& config,
+                                                   std::span<const Family> families);
+  ~RankGroup();  // after rank 0's runner
 
-  // Makes the others load `config`. Next, this thread calls Runner::load with comm(), even if
-  // it is to fail.
-  void start(const EngineConfig& config, std::span<const Family> families);
+  // Makes the others load the model. Next, this thread calls Runner::load with comm().
+  void load();
   Comm& comm() { return *comm_; }
 
  private:
   RankGroup() = default;
+  void start_threads(int ranks, std::span<const Family> families);
 
+  EngineConfig config_;
   Comm* comm_ = nullptr;
-  std::unique_ptr<ThreadRanks> ranks_;   // null: the others are processes
-  std::vector<std::jthread> followers_;  // end with rank 0's runner
+  std::unique_ptr<ThreadRanks> ranks_;  // null: the others are processes
+  std::vector<std::jthread> threads_;
 };
 
-// What ranks do that are processes: run the engines that rank 0 loads, until it leaves.
-void follow_engines(Comm& world);
-
-// Lets the other processes end.
-void dismiss_followers(Comm& world);
+// What the other ranks do: run the engines that rank 0 loads, until it dismisses them.
+void follow_engines(Comm& comm, std::span<const Family> families);
+void dismiss_followers(Comm& comm);
 
 }  // namespace banyan

@@ -45,7 +45,7 @@ class MessageWriter {
     if constexpr (kPlain<T>) {
       append(&value, sizeof(value));
     } else {
-      for_each_member(value, [this](const auto& member) { put(member); });
+      for_each_member(value, [this](const auto& member) { this->put(member); });
     }
   }
   void put(const std::string& text) { put_all(std::span(text)); }
@@ -95,7 +95,7 @@ class MessageReader {
     if constexpr (kPlain<T>) {
       take(&value, sizeof(value));
     } else {
-      for_each_member(value, [this](auto& member) { get(member); });
+      for_each_member(value, [this](auto& member) { this->get(member); });
     }
   }
   void get(std::string& text) { get_all(text); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -53,7 +54,8 @@ Result<ModelKernels> kernels_among(const KernelChoices& choices, const EngineCon
 Result<ModelKernels> kernels_of(const EngineConfig& config, std::span<const Family> families) {
   if (config.kernels == "auto") {
     if (std::string_view name = kernels_left_out(); !name.empty()) {
-      spdlog::warn("kernels: {}", left_out_message(name));
+      static std::once_flag said;  // not once per rank and draft model
+      std::call_once(said, [&] { spdlog::warn("kernels: {}", left_out_message(name)); });
     }
     return kernels_among(choose_kernels(this_machine()), config, families);
   }

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/signed.h"
 #include "cache/radix_tree.h"
-#include "dist/gather.h"
 #include "engine/startup/weight_summary.h"
 #include "kernels/select.h"
 #include "ops/linear.h"
@@ -34,8 +33,7 @@ class PoolPlan {
   // Allocates slots for each sequence, a share for snapshots, and the rest to pages: as many as
   // requested, or as are useful. No pages if the memory does not suffice.
   void choose(int64_t bytes);
-  // Reduces the units to those that all ranks have.
-  void limit(Comm& comm);
+  void take(const UnitCounts& units);
   void report(EngineInfo& info, std::span<const StateSpec> states) const;
 
  private:
@@ -111,11 +109,8 @@ void PoolPlan::choose(int64_t bytes) {
   bytes_ += bytes_of_pages(pages);
 }
 
-void PoolPlan::limit(Comm& comm) {
-  for (const UnitCounts& other : gather(comm, units_)) {
-    std::ranges::transform(units_, other, units_.begin(),
-                           [](int64_t a, int64_t b) { return std::min(a, b); });
-  }
+void PoolPlan::take(const UnitCounts& units) {
+  units_ = units;
   bytes_ = units_[kPathClass] * RadixTree::node_bytes(classes_);
   for (int c = 0; c < classes_.count; ++c) bytes_ += bytes_of(c, at(units_, c));
 }
@@ -126,6 +121,8 @@ void PoolPlan::report(EngineInfo& info, std::span<const StateSpec> states) const
     if (state.index) index_bytes += state.unit_bytes(page);
   }
   info.index_bytes_per_token = (index_bytes + page - 1) / page;
+  info.state_classes.clear();
+  info.window_tokens = 0;
   for (int c = 0; c < classes_.count; ++c) {
     int64_t units = at(units_, c), bytes = at(unit_bytes_, c);
     info.state_classes.push_back({describe(classes_[c]), bytes, units});
@@ -245,9 +242,17 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
   return arena.high_water_bytes();
 }
 
+void set_units(const EngineConfig& config, const LoadedModel& model, const UnitCounts& units,
+               EngineInfo& info) {
+  auto classes = classify_states(model.states, config.page_size_tokens);
+  CHECK(classes.has_value(), "{}", classes.error().message);  // they are planned
+  PoolPlan pools(config, *classes, model.states, info);
+  pools.take(units);
+  pools.report(info, model.states);
+}
+
 Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& model,
-                               const KernelTable& kernels, int threads, int64_t available_bytes,
-                               Comm& comm) {
+                               const KernelTable& kernels, int threads, int64_t available_bytes) {
   const ModelInfo& m = model.model->info();
   if (config.context_length_tokens > m.context_length_tokens) {
     return invalid_argument("context_length {} exceeds the model's context of {} tokens",
@@ -268,7 +273,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   }
   int64_t alignment = classes.resume_alignment_tokens;
   info.prefill_rows_max = divide_up(config.prefill_tokens(), alignment) * alignment;
-  if (info.prefill_rows_max != config.prefill_tokens()) {
+  if (info.prefill_rows_max != config.prefill_tokens() && model.rank.index == 0) {
     spdlog::info("chunked_prefill_tokens {} is rounded to {}, a multiple of {}",
                  config.prefill_tokens(), info.prefill_rows_max, alignment);
   }
@@ -277,7 +282,6 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   auto share = static_cast<int64_t>(config.memory_fraction * available_bytes);
   PoolPlan pools(config, classes, model.states, info);
   pools.choose(share - info.step_bytes);
-  if (comm.exchanges()) pools.limit(comm);
   pools.report(info, model.states);
   return info;
 }

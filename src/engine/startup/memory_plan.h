@@ -6,7 +6,6 @@
 #include "banyan/engine.h"
 #include "base/threads/thread_pool.h"
 #include "cache/state_classes.h"
-#include "dist/comm.h"
 #include "kernels/kernel_table.h"
 #include "models/load.h"
 
@@ -28,10 +27,12 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
                           std::span<const int> auxiliary_layers);
 
 // Fills in EngineInfo and chooses the size of the KV cache, given `available_bytes` for states and
-// one step. Leaves it 0 if that is too little for one page, or for the requested size. All ranks
-// have the units of the one that has fewest.
+// one step. Leaves it 0 if that is too little for one page, or for the requested size.
 Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& model,
-                               const KernelTable& kernels, int threads, int64_t available_bytes,
-                               Comm& comm);
+                               const KernelTable& kernels, int threads, int64_t available_bytes);
+
+// Replaces the number of units of each class, and what follows from it.
+void set_units(const EngineConfig& config, const LoadedModel& model, const UnitCounts& units,
+               EngineInfo& info);
 
 }  // namespace banyan

@@ -37,12 +37,13 @@ void visit_info(Info& i, Visit visit) {
 
 std::string identity_of(const Service& service) {
   const EngineInfo& info = service.engine_info();
-  return fmt::format(
-      "{}|draws {}|{}|{}|{}|{}|{} tokens, {} parameters|page {}|"
-      "{} ranks",
-      info.state_digest.empty() ? "no digest" : info.state_digest, kDrawRevision, info.architecture,
-      info.kernels, service.engine_config().dtype, info.kv_cache_dtype, info.vocabulary,
-      info.parameters_total, info.page_size_tokens, info.tp_size);
+  std::string identity = fmt::format("{}|draws {}|{}|{}|{}|{}|{} tokens, {} parameters|page {}",
+                                     info.state_digest.empty() ? "no digest" : info.state_digest,
+                                     kDrawRevision, info.architecture, info.kernels,
+                                     service.engine_config().dtype, info.kv_cache_dtype,
+                                     info.vocabulary, info.parameters_total, info.page_size_tokens);
+  if (info.tp_size > 1) identity += fmt::format("|{} ranks", info.tp_size);
+  return identity;
 }
 
 uint64_t epoch_of(const Service& service) {

@@ -66,8 +66,7 @@ TEST(KvCacheDtype, MoreTokensFit) {
     EngineConfig config = config_of("qwen3-tied", cache);
     LoadedModel model =
         value_or_abort(load_model(config, {.kernels = kernels, .threads = &threads, .dry = true}));
-    return value_or_abort(plan_memory(config, model, *kernels, 1, 32 << 20, lone_rank()))
-        .total_tokens_max;
+    return value_or_abort(plan_memory(config, model, *kernels, 1, 32 << 20)).total_tokens_max;
   };
   int64_t plain = tokens("auto");
   EXPECT_GT(plain, 0);

@@ -2,6 +2,10 @@
 #include "engine/ranks/group.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <filesystem>
+#include <set>
 
 #include "engine/assemble.h"
 #include "engine/ranks/message.h"
@@ -83,6 +87,34 @@ TEST(RankGroup, ReportsTheWholeModel) {
   EXPECT_EQ(three.threads, 3);
   EXPECT_EQ(three.total_tokens_max, one.total_tokens_max);
   EXPECT_GE(three.state_bytes_per_token, one.state_bytes_per_token);  // latents are on every rank
+}
+
+// The processors that the threads of this process may use, each thread's as a set.
+std::vector<std::set<int>> processors_of_threads() {
+  std::vector<std::set<int>> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (::sched_getaffinity(std::stoi(entry.path().filename()), sizeof(set), &set) != 0) continue;
+    std::set<int>& processors = all.emplace_back();
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &set)) processors.insert(i);
+    }
+  }
+  return all;
+}
+
+TEST(RankGroup, EachHasItsPartOfTheProcessors) {
+  std::set<int> all = processors_of_threads()[0];
+  if (all.size() < 2) GTEST_SKIP() << "one processor";
+  auto engine = load_engine(nano(2));
+  bool found = false;  // the thread of the second
+  for (const std::set<int>& processors : processors_of_threads()) {
+    found = found || (processors.contains(*all.rbegin()) && !processors.contains(*all.begin()));
+  }
+  EXPECT_TRUE(found);
+  engine.reset();
+  for (const std::set<int>& processors : processors_of_threads()) EXPECT_EQ(processors, all);
 }
 
 TEST(RankGroup, WhatOneCannotLoadNoneDoes) {
