@@ -238,17 +238,6 @@ int flush_results(int code) {
   return code == kExitSuccess ? kExitFailure : code;
 }
 
-}  // namespace
-
-std::span<const Verb* const> verbs() {
-  return kVerbs;
-}
-
-}  // namespace banyan::cli
-
-namespace banyan::cli {
-namespace {
-
 // The first of the processes that mpirun has started does what the command line says; the others
 // compute with it.
 int run_as_rank(const std::vector<std::string>& words) {
@@ -257,7 +246,7 @@ int run_as_rank(const std::vector<std::string>& words) {
     return kExitFailure;
   }
   Comm* world = mpi_world();
-  int code = 0;
+  int code = kExitSuccess;
   if (world != nullptr && world->rank().index > 0) {
     follow_engines(*world, registered_families());
   } else {
@@ -269,6 +258,11 @@ int run_as_rank(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::span<const Verb* const> verbs() {
+  return kVerbs;
+}
+
 }  // namespace banyan::cli
 
 int main(int argc, char** argv) {

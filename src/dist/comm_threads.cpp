@@ -3,8 +3,39 @@
 #include <cstring>
 
 #include "base/signed.h"
+#include "base/threads/pause.h"
 
 namespace banyan {
+
+// With mutex_ held.
+void PollingBarrier::end_phase_if_complete() {
+  if (arrived_ < expected_) return;
+  arrived_ = 0;
+  phase_.fetch_add(1, std::memory_order_release);
+  phase_.notify_all();
+}
+
+void PollingBarrier::arrive_and_wait() {
+  constexpr int kPolls = 2000;  // some tens of microseconds
+  uint32_t phase = 0;
+  {
+    std::lock_guard lock(mutex_);
+    phase = phase_.load(std::memory_order_relaxed);
+    ++arrived_;
+    end_phase_if_complete();
+  }
+  for (int i = 0; i < kPolls; ++i) {
+    if (phase_.load(std::memory_order_acquire) != phase) return;
+    pause();
+  }
+  while (phase_.load(std::memory_order_acquire) == phase) phase_.wait(phase);
+}
+
+void PollingBarrier::drop(int count) {
+  std::lock_guard lock(mutex_);
+  expected_ -= count;
+  end_phase_if_complete();
+}
 
 class ThreadRanks::ThreadComm final : public Comm {
  public:
@@ -47,7 +78,7 @@ ThreadRanks::ThreadRanks(int count) : barrier_(count), shown_(as_size(count)) {
 }
 
 void ThreadRanks::give_up(int count) {
-  for (int i = 0; i < count; ++i) barrier_.arrive_and_drop();
+  barrier_.drop(count);
 }
 
 ThreadRanks::~ThreadRanks() = default;

@@ -33,8 +33,8 @@ class Runner {
  public:
   // `comm` makes this one of several ranks that run the model together on identical batches; it
   // must outlive the runner. All of them call this at the same time, and it fails on all or none.
-  // With `neighbour`, this runner shares that one's threads (never at the
-  // same time) and leaves room for its memory.
+  // With `neighbour`, this runner shares that one's threads (never at the same time) and leaves
+  // room for its memory.
   static Result<std::unique_ptr<Runner>> load(
       const EngineConfig& config, const LoadProgress& progress,
       std::span<const Family> families = registered_families(), Comm& comm = lone_rank(),
