@@ -6,7 +6,6 @@
 namespace banyan::ranks_test {
 namespace {
 
-using test::parse_output;
 using test::ProgramResult;
 using test::run_program;
 
@@ -28,13 +27,6 @@ Words generate(const Words& more = {}) {
   return words;
 }
 
-// What does not depend on the clock.
-Json results(const ProgramResult& result) {
-  Json json = parse_output(result);
-  json.erase("timings");
-  return json;
-}
-
 TEST(Ranks, RefusesMoreThanTheModelHasHeads) {
   ProgramResult result = run_program(generate({"--tp-size", "7"}));
   EXPECT_EQ(result.exit_code, 1);
@@ -45,6 +37,13 @@ TEST(Ranks, RefusesMoreThanTheModelHasHeads) {
 }
 
 #ifdef BANYAN_HAS_MPI
+
+// What does not depend on the clock.
+Json results(const ProgramResult& result) {
+  Json json = test::parse_output(result);
+  json.erase("timings");
+  return json;
+}
 
 ProgramResult run_ranks(const std::string& count, Words words) {
   // Containers run as root, and machines of tests have fewer processors than ranks.

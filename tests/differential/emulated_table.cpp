@@ -7,7 +7,7 @@ namespace banyan::test {
 #if BANYAN_X86_LEVEL >= 4
 std::vector<const KernelTable*> tables_and_emulated() {
   std::vector<const KernelTable*> all = tables();
-  if (auto avx512_bf16 = select_kernels("avx512_bf16"); avx512_bf16.ok()) {
+  if (auto avx512_bf16 = select_kernels("avx512_bf16")) {
     static const KernelTable table =
         simd::with_tiles(**avx512_bf16, "emulated amx", kEmulatedProducts);
     all.push_back(&table);

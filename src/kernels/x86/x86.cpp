@@ -41,49 +41,47 @@ Level processor_level() {
   return has_amx() ? kAmxLevel : kBf16Level;
 }
 
-KernelTable avx512_vnni() {
-  KernelTable table = kAvx512;
+KernelTable with_bytes(KernelTable table, const ByteProducts& products) {
   table.name = "avx512_vnni";
-  table.gemm_int8 = kAvx512VnniProducts.int8;
-  table.gemm_int4 = kAvx512VnniProducts.int4;
-  table.gemm_uint4 = kAvx512VnniProducts.uint4;
-  table.gemm_mxfp4 = kAvx512VnniProducts.mxfp4;
-  table.gemm_q2 = kAvx512VnniProducts.q2;
-  table.gemm_q3 = kAvx512VnniProducts.q3;
-  table.gemm_q4 = kAvx512VnniProducts.q4;
-  table.gemm_q5 = kAvx512VnniProducts.q5;
-  table.gemm_q6 = kAvx512VnniProducts.q6;
-  table.gemm_iq4 = kAvx512VnniProducts.iq4;
+  table.gemm_int8 = products.int8;
+  table.gemm_int4 = products.int4;
+  table.gemm_uint4 = products.uint4;
+  table.gemm_mxfp4 = products.mxfp4;
+  table.gemm_q2 = products.q2;
+  table.gemm_q3 = products.q3;
+  table.gemm_q4 = products.q4;
+  table.gemm_q5 = products.q5;
+  table.gemm_q6 = products.q6;
+  table.gemm_iq4 = products.iq4;
   return table;
 }
 
-KernelTable avx512_bf16() {
-  KernelTable table = avx512_vnni();
+KernelTable with_pairs(KernelTable table, const PairProducts& products) {
   table.name = "avx512_bf16";
-  table.gemm_bf16 = kAvx512Bf16Products.bf16;
-  table.gemm_fp8 = kAvx512Bf16Products.fp8;
-  table.attention = kAvx512Bf16Products.attention;
-  table.latent_attention = kAvx512Bf16Products.latent_attention;
-  table.index_scores = kAvx512Bf16Products.index_scores;
+  table.gemm_bf16 = products.bf16;
+  table.gemm_fp8 = products.fp8;
+  table.attention = products.attention;
+  table.latent_attention = products.latent_attention;
+  table.index_scores = products.index_scores;
   return table;
 }
 
-// Names nothing that was not compiled.
+// Refers to nothing that was not compiled.
 std::vector<MeasuredTable> compiled_tables() {
   std::vector<MeasuredTable> tables = {{&kAvx2, &kAvx2Limits}};
   if constexpr (kCompiled >= kAvx512Level) {
     tables.push_back({&kAvx512, &kAvx512Limits});
   }
   if constexpr (kCompiled >= kVnniLevel) {
-    static const KernelTable table = avx512_vnni();
+    static const KernelTable table = with_bytes(kAvx512, kAvx512VnniProducts);
     tables.push_back({&table, &kAvx512VnniLimits});
   }
   if constexpr (kCompiled >= kBf16Level) {
-    static const KernelTable table = avx512_bf16();
+    static const KernelTable table = with_pairs(*tables.back().table, kAvx512Bf16Products);
     tables.push_back({&table, &kAvx512Bf16Limits});
   }
   if constexpr (kCompiled >= kAmxLevel) {
-    static const KernelTable table = with_tiles(avx512_bf16(), "amx", kAmxProducts);
+    static const KernelTable table = with_tiles(*tables.back().table, "amx", kAmxProducts);
     tables.push_back({&table, &kAmxLimits});
   }
   return tables;
