@@ -35,8 +35,8 @@ class Comm {
   // it has already written to their place in `to`.
   virtual void all_gather(std::span<const int64_t> sizes, float* to);
 
-  // Rank 0 sends `message` to all others, where it replaces what is there. They may wait for it for
-  // hours, and use no processor meanwhile.
+  // Copies rank 0's `message` into that of every other rank. They may wait for hours, and use next
+  // to no processor time meanwhile.
   virtual void broadcast(std::vector<std::byte>& message);
 
  private:

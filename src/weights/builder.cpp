@@ -272,7 +272,7 @@ std::vector<RowRange> WeightLoader::rows_of(std::string_view name, int64_t rows,
                                             const Shard& shard) {
   auto ranges = rows_of_rank(name, rows, shard, options_.rank);
   if (ranges) return *std::move(ranges);
-  undivided_.push_back(ranges.error().message);
+  (options_.rank.alone() ? problems_ : undivided_).push_back(ranges.error().message);
   return {};
 }
 
@@ -379,7 +379,7 @@ std::optional<RankPart> Builder::part_of(std::span<const MatrixSource> sources,
     part = part_of_rank(sources, columns, {format_of(options.dtype), columns}, options.rank);
   }
   if (part) return *std::move(part);
-  loader_->undivided_.push_back(part.error().message);
+  (options.rank.alone() ? loader_->problems_ : loader_->undivided_).push_back(part.error().message);
   return std::nullopt;
 }
 

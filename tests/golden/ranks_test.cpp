@@ -212,7 +212,7 @@ TEST_P(Ranks, LoadTheWholeTogetherAndComputeWhatOneDoes) {
     ASSERT_TRUE(runners.has_value()) << runners.error().message;
     expect_parts_make_the_whole(config, *runners);
     EXPECT_LT(elements_of(*runners), elements_of(*one) * 9 / 10);
-    for (const auto& runner : *runners) {  // which tells of the whole
+    for (const auto& runner : *runners) {  // info() describes the whole model
       EXPECT_EQ(runner->info().parameters_total, one->info().parameters_total);
       EXPECT_EQ(runner->info().weight_bytes, one->info().weight_bytes);
       EXPECT_EQ(runner->info().tp_size, count);

@@ -262,7 +262,6 @@ void add_models(uint64_t seed, Workload& workload) {
                       : golden_folder("qwen3-next");
 }
 
-// Drawn independently of everything else.
 // Ranks divide the model, as threads.
 void add_ranks(uint64_t seed, EngineConfig& config) {
   bool divisible = is_golden(
@@ -271,6 +270,7 @@ void add_ranks(uint64_t seed, EngineConfig& config) {
   if (divisible && uniform(seed, 8, 1) < 0.05) config.tp_size = 2;
 }
 
+// Drawn independently of everything else.
 void add_drafters(uint64_t seed, Workload& workload) {
   double choice = uniform(seed, 1, 1);
   EngineConfig& config = workload.config;

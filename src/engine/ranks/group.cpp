@@ -9,7 +9,6 @@
 #include "dist/comm_mpi.h"
 #include "engine/ranks/calls.h"
 #include "engine/runner.h"
-#include "kernels/select.h"
 
 namespace banyan {
 namespace {

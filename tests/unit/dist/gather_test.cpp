@@ -45,7 +45,7 @@ TEST(Gather, AllFailIfOneDoes) {
     EXPECT_TRUE(agree(comm, {}));
     Status mine;
     if (comm.rank().index == 1) mine = corrupt("{}: is torn", std::string(3000, 'x'));
-    if (comm.rank().index == 2) mine = io_error("later");
+    if (comm.rank().index == 2) mine = io_error("the disk is full");
     Status all = agree(comm, mine);
     ASSERT_FALSE(all);
     EXPECT_EQ(all.error().code, ErrorCode::kCorrupt);
