@@ -11,6 +11,7 @@
 #include "cli/terminal/progress.h"
 #include "hub/cache.h"
 #include "hub/download.h"
+#include "llm/llm_parts.h"
 #include "weights/files/model_folder.h"
 
 namespace banyan::cli {
@@ -60,14 +61,14 @@ Result<std::string> locate_model(const std::string& name) {
   return pull_model(*model);
 }
 
-Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config) {
+Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config, EngineAssembly::Storage storage) {
   EngineConfig located = config;
   located.model_path = TRY(locate_model(config.model_path));
   if (!config.draft_model_path.empty()) {
     located.draft_model_path = TRY(locate_model(config.draft_model_path));
   }
   ProgressLine progress("loading");
-  return Llm::load(located, progress.load_progress());
+  return load_with_storage(located, progress.load_progress(), std::move(storage));
 }
 
 }  // namespace banyan::cli

@@ -15,6 +15,7 @@
 #include "cli/model_puller.h"
 #include "cli/model_source.h"
 #include "cli/options/checks.h"
+#include "cli/options/disaggregation_options.h"
 #include "cli/options/engine_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
@@ -29,11 +30,13 @@ namespace {
 
 struct ServeOptions : ServerOptions {
   EngineOptions engine = serving_options();
+  DisaggregationOptions disaggregation;
   std::string kv_events_config;  // JSON
 };
 
 Result<int> serve(ServeOptions o) {
   TRY(o.engine.settle());
+  TRY(o.disaggregation.settle(o.engine.config));
   if (!o.kv_events_config.empty()) {
     o.server.kv_publish = TRY(KvPublishConfig::parse(o.kv_events_config));
     if (o.server.kv_publish.enabled) o.engine.config.state_digest = true;  // names pages
@@ -50,7 +53,7 @@ Result<int> serve(ServeOptions o) {
   server.on_pull(pull_for_clients);
   std::jthread loader([&] {
     const EngineConfig& config = o.engine.config;
-    server.attach(load_llm(config), config);
+    server.attach(load_llm(config, o.disaggregation.storage(o.server)), config);
   });
   TRY(server.run(true));
   return kExitSuccess;
@@ -109,6 +112,7 @@ VerbAction declare_serve(CLI::App& app) {
   add_log_options(app, *o);
   add_message_options(app, *o);
   add_router_options(app, o->server.etcd);
+  add_disaggregation_options(app, o->disaggregation);
   add_peer_options(app);
   app.set_config("--config", "", "Options from a YAML file; those given here win")
       ->type_name("FILE");

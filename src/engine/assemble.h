@@ -16,6 +16,7 @@
 #include "engine/drafters/drafter.h"
 #include "engine/tiers/rates.h"
 #include "models/registry.h"
+#include "tier/registry.h"
 #include "tier/store.h"
 
 namespace banyan {
@@ -25,9 +26,13 @@ class KvAnnouncer;
 class Scheduler;
 
 struct EngineAssembly {
+  // Makes a store for the states of the loaded model.
+  using MakeStore = std::function<Result<std::unique_ptr<TierStore>>(const TierStates&)>;
+
   // Replaces the store that EngineConfig::cache_storage names, and the clock.
   struct Storage {
     std::unique_ptr<TierStore> store;  // null: the configured store
+    MakeStore last;                    // asked for what that one lacks; empty: none
     std::function<int64_t()> now_ns;
     std::optional<LoadCost> load;  // instead of measuring
   };

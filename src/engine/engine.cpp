@@ -103,7 +103,7 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
   return guard([&]() -> Result<std::unique_ptr<Engine>> {
     EngineConfig chosen = config;
     chosen.drafters = TRY(chosen_drafters(config));
-    bool tiered = config.cache_storage.on();
+    bool tiered = config.cache_storage.on() || storage.last;
     chosen.state_digest = config.state_digest || tiered;
     std::shared_ptr<const DraftFilter> filter;
     if (!config.draft_filter_path.empty())

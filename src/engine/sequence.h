@@ -128,9 +128,10 @@ struct Sequence {
   };
   Restore restore;
 
-  int64_t cached_tokens = -1;   // found at its first admission; -1: not admitted yet
-  int64_t restored_tokens = 0;  // of them, loaded from a store
-  int64_t admission = 0;        // number of its admission among all
+  int64_t cached_tokens = -1;    // found at its first admission; -1: not admitted yet
+  int64_t restored_tokens = 0;   // of them, loaded from a store
+  int64_t prefilled_tokens = 0;  // not of them: computed for it by another engine
+  int64_t admission = 0;         // number of its admission among all
   double queued_s = 0;
 
   Held& held(int unit_class) { return held_units[static_cast<size_t>(unit_class)]; }

@@ -68,11 +68,11 @@ struct Delivery {
   std::shared_ptr<Submission> submission;
   size_t index = 0;
   TokenEvent event;
-  size_t logprobs_begin = 0;  // in Batch::logprobs: `top`, then `chosen`
+  size_t logprobs_begin = 0;  // in EventBatch::logprobs: `top`, then `chosen`
   bool rejected = false;      // `event.error` has the reason
 };
 
-struct Batch {
+struct EventBatch {
   std::vector<Delivery> deliveries;
   std::vector<TokenLogprob> logprobs;
   std::vector<std::function<void()>> done;  // of tasks
@@ -126,7 +126,7 @@ class EngineThread::Impl {
                const TokenEvent& event);
   void hand_over();
   void end();
-  static void deliver(Batch& batch);
+  static void deliver(EventBatch& batch);
 
   Engine& engine_;
   const Options options_;
@@ -142,7 +142,7 @@ class EngineThread::Impl {
   // Used by the engine thread:
   std::vector<Command> taken_;
   std::unordered_set<SequenceId> live_;
-  Batch batch_;
+  EventBatch batch_;
 
   std::jthread thread_;  // last, because it uses all of the above
 };
@@ -292,7 +292,7 @@ void EngineThread::Impl::hand_over() {
     delivery.event.top = {first, delivery.event.top.size()};
     delivery.event.chosen = {first + delivery.event.top.size(), delivery.event.chosen.size()};
   }
-  auto batch = std::make_shared<Batch>(std::exchange(batch_, {}));
+  auto batch = std::make_shared<EventBatch>(std::exchange(batch_, {}));
   batch_.deliveries.reserve(batch->deliveries.size());
   backlog_->add();
   options_.post([batch = std::move(batch), backlog = backlog_, on_step = &options_.on_step] {
@@ -320,7 +320,7 @@ void EngineThread::Impl::end() {
   hand_over();
 }
 
-void EngineThread::Impl::deliver(Batch& batch) {
+void EngineThread::Impl::deliver(EventBatch& batch) {
   for (const Delivery& delivery : batch.deliveries) {
     try {
       if (delivery.rejected) {

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/quote.h"
 #include "base/signed.h"
+#include "engine/assemble.h"
 #include "grammar/compiler.h"
 #include "llm/chat_prompt.h"
 #include "llm/chat_template_cache.h"
@@ -56,7 +57,8 @@ Status check_draft_tokenizer(const EngineConfig& config, const Tokenizer& tokeni
 class Llm::Impl {
  public:
   static Result<std::unique_ptr<Impl>> load(const EngineConfig& config,
-                                            const LoadProgress& progress);
+                                            const LoadProgress& progress,
+                                            EngineAssembly::Storage storage = {});
   static Result<std::unique_ptr<Impl>> load_without_engine(const EngineConfig& config);
 
   Result<Generation> generate(const TextRequest& request, const TextSink& sink,
@@ -143,12 +145,14 @@ Status Llm::Impl::check_ends() const {
 }
 
 Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
-                                                   const LoadProgress& progress) {
+                                                   const LoadProgress& progress,
+                                                   EngineAssembly::Storage storage) {
   auto begin = std::chrono::steady_clock::now();
   auto impl = std::make_unique<Impl>();
   impl->config = config;
   TRY(impl->load_text());
-  impl->engine = TRY(Engine::load(config, progress));
+  impl->engine =
+      TRY(EngineAssembly::load(config, registered_families(), progress, {}, std::move(storage)));
   impl->info = impl->engine->info();
   spdlog::info("kernels {}: {}", impl->info.kernels, impl->info.kernels_reason);
   TRY(impl->check_ends());
@@ -378,10 +382,7 @@ Llm::Llm(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Llm::~Llm() = default;
 
 Result<std::unique_ptr<Llm>> Llm::load(const EngineConfig& config, const LoadProgress& progress) {
-  return guard([&]() -> Result<std::unique_ptr<Llm>> {
-    auto impl = TRY(Impl::load(config, progress));
-    return std::unique_ptr<Llm>(new Llm(std::move(impl)));
-  });
+  return load_with_storage(config, progress, {});
 }
 
 Result<std::unique_ptr<Llm>> Llm::load_without_engine(const EngineConfig& config) {
@@ -448,7 +449,18 @@ double Llm::load_s() const {
 
 struct LlmAccess {
   static const Llm::Impl& impl(const Llm& llm) { return *llm.impl_; }
+  static Result<std::unique_ptr<Llm>> load(const EngineConfig& config, const LoadProgress& progress,
+                                           EngineAssembly::Storage storage) {
+    auto impl = TRY(Llm::Impl::load(config, progress, std::move(storage)));
+    return std::unique_ptr<Llm>(new Llm(std::move(impl)));
+  }
 };
+
+Result<std::unique_ptr<Llm>> load_with_storage(const EngineConfig& config,
+                                               const LoadProgress& progress,
+                                               EngineAssembly::Storage storage) {
+  return guard([&] { return LlmAccess::load(config, progress, std::move(storage)); });
+}
 
 const Tokenizer* tokenizer_of(const Llm& llm) {
   return LlmAccess::impl(llm).tokenizer.get();

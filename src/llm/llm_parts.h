@@ -5,11 +5,17 @@
 #include <memory>
 
 #include "banyan/llm.h"
+#include "engine/assemble.h"
 #include "grammar/run/matcher.h"
 #include "text/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
+
+// Llm::load, whose engine stores states elsewhere as well.
+Result<std::unique_ptr<Llm>> load_with_storage(const EngineConfig& config,
+                                               const LoadProgress& progress,
+                                               EngineAssembly::Storage storage);
 
 const Tokenizer* tokenizer_of(const Llm& llm);  // null without tokenizer files
 

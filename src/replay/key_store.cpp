@@ -14,9 +14,9 @@ size_t KeyStore::KeyHash::operator()(const TierKey& key) const noexcept {
   return hash ^ as_size(key.unit_class);
 }
 
-void KeyStore::find(uint64_t id, std::span<const TierKey> keys) {
-  TierDone done{.id = id, .operation = TierOperation::kFind, .work = {{{.done = true}}}};
-  for (const TierKey& key : keys) done.found.push_back(units_.contains(key));
+void KeyStore::find(const TierQuestion& question) {
+  TierDone done{.id = question.id, .operation = TierOperation::kFind, .work = {{{.done = true}}}};
+  for (const TierKey& key : question.keys) done.found.push_back(units_.contains(key));
   done_.push_back(std::move(done));
 }
 

@@ -19,7 +19,7 @@ class KeyStore final : public TierStore {
   std::string_view name() const override { return "simulated"; }
   int64_t written() const { return written_; }  // units so far
 
-  void find(uint64_t id, std::span<const TierKey> keys) override;
+  void find(const TierQuestion& question) override;
   void read(const TierJob& job) override;
   void write(const TierJob& job) override;
   void take_done(std::vector<TierDone>& done) override;

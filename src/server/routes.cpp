@@ -93,6 +93,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/get_server_info", server_info},
     {"GET", "/server_info", server_info},
     {"POST", "/worker/generate", worker_generate, kEngine},
+    {"POST", "/worker/states", worker_states, kEngine},
     {"GET", "/worker/info", worker_info, kNothing},
     {"GET", "/radix_tree", radix_tree_info, kEngine},
     {"GET", "/kv/events", kv_events, kEngine},

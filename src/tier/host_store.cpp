@@ -31,9 +31,13 @@ class HostStore final : public TierStore {
     return number == 0 ? *this : below_->layer(number - 1);
   }
 
-  void find(uint64_t id, std::span<const TierKey> keys) override;
+  void open(const TierPrompt& prompt) override {
+    if (below_ != nullptr) below_->open(prompt);
+  }
+  void find(const TierQuestion& question) override;
   void read(const TierJob& job) override;
   void write(const TierJob& job) override;
+  void close(uint64_t transfer) override;
   void take_done(std::vector<TierDone>& done) override;
   void wait(std::chrono::nanoseconds limit) override;
   void touch(std::span<const TierKey> keys) override;
@@ -157,8 +161,9 @@ void HostStore::put(const TierRecord& record, uint32_t slot, bool below) {
                    .live = true});
 }
 
-void HostStore::find(uint64_t id, std::span<const TierKey> keys) {
-  TierDone done{.id = id, .operation = TierOperation::kFind, .work = {{{.done = true}}}};
+void HostStore::find(const TierQuestion& question) {
+  std::span<const TierKey> keys = question.keys;
+  TierDone done{.id = question.id, .operation = TierOperation::kFind, .work = {{{.done = true}}}};
   std::vector<size_t> missing;
   std::vector<TierKey> asked;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -168,11 +173,11 @@ void HostStore::find(uint64_t id, std::span<const TierKey> keys) {
     asked.push_back(keys[i]);
   }
   if (missing.empty() || below_ == nullptr) return done_.push_back(std::move(done));
-  TierJob job{.id = id, .record = {}, .pieces = {}};
+  TierJob job{.id = question.id, .record = {}, .pieces = {}};
   Below& below = begin_below(job, 0);
   below.missing = std::move(missing);
   below.found = std::move(done.found);
-  below_->find(last_below_, asked);
+  below_->find({.id = last_below_, .transfer = question.transfer, .keys = asked});
 }
 
 // Copies into the device's rows given by `pieces`.
@@ -202,6 +207,10 @@ void HostStore::read(const TierJob& job) {
   done_.push_back(std::move(done));
 }
 
+void HostStore::close(uint64_t transfer) {
+  if (below_ != nullptr) below_->close(transfer);
+}
+
 HostStore::Below& HostStore::begin_below(const TierJob& job, uint32_t slot) {
   Below& below = jobs_below_[++last_below_];
   below.job = job;
@@ -217,7 +226,10 @@ bool HostStore::read_below(const TierJob& job) {
   auto slot = take_slot(job.record.key.unit_class);
   if (!slot) return false;
   Below& below = begin_below(job, *slot);
-  below_->read({.id = last_below_, .record = job.record, .pieces = {&below.piece, 1}});
+  below_->read({.id = last_below_,
+                .transfer = job.transfer,
+                .record = job.record,
+                .pieces = {&below.piece, 1}});
   return true;
 }
 

@@ -37,9 +37,15 @@ class LayeredStore final : public TierStore {
   int layers() const override { return 2; }
   const TierStore& layer(int number) const override { return *at(stores_, number); }
 
-  void find(uint64_t id, std::span<const TierKey> keys) override;
+  void open(const TierPrompt& prompt) override {
+    for (auto& store : stores_) store->open(prompt);
+  }
+  void find(const TierQuestion& question) override;
   void read(const TierJob& job) override;
   void write(const TierJob& job) override;
+  void close(uint64_t transfer) override {
+    for (auto& store : stores_) store->close(transfer);
+  }
   void take_done(std::vector<TierDone>& done) override;
   void wait(std::chrono::nanoseconds limit) override;
   void touch(std::span<const TierKey> keys) override;
@@ -83,14 +89,15 @@ int64_t bytes_of(const TierJob& job) {
   return bytes;
 }
 
-void LayeredStore::find(uint64_t id, std::span<const TierKey> keys) {
-  Job& job = jobs_[id];
-  CHECK(job.waits_for == 0, "two jobs {}", id);
-  job = {.done = {.id = id, .operation = TierOperation::kFind},
-         .keys = {keys.begin(), keys.end()},
+void LayeredStore::find(const TierQuestion& question) {
+  Job& job = jobs_[question.id];
+  CHECK(job.waits_for == 0, "two jobs {}", question.id);
+  job = {.job = {.transfer = question.transfer, .record = {}, .pieces = {}},
+         .done = {.id = question.id, .operation = TierOperation::kFind},
+         .keys = {question.keys.begin(), question.keys.end()},
          .waits_for = 1};
   ++waiting_[kLocal];
-  stores_[kLocal]->find(id, keys);
+  stores_[kLocal]->find(question);
 }
 
 void LayeredStore::read(const TierJob& job) {
@@ -101,7 +108,7 @@ void LayeredStore::read(const TierJob& job) {
 }
 
 bool LayeredStore::shares(const TierJob& job, int64_t bytes) const {
-  return job.share && Clock::now() >= shared_next_ &&
+  return job.share && !stores_[kShared]->computes() && Clock::now() >= shared_next_ &&
          (shared_writing_bytes_ == 0 || shared_writing_bytes_ + bytes <= kSharedWritingBytesMax);
 }
 
@@ -186,7 +193,7 @@ bool LayeredStore::take_found(int layer, const TierDone& done, Job& job) {
     ++impatient_;
   }
   ++waiting_[kShared];
-  stores_[kShared]->find(job.done.id, missing);
+  stores_[kShared]->find({.id = job.done.id, .transfer = job.job.transfer, .keys = missing});
   return false;
 }
 

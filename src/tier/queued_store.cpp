@@ -39,9 +39,9 @@ void QueuedStore::stop() {
   }
 }
 
-void QueuedStore::find(uint64_t id, std::span<const TierKey> keys) {
-  Job job{.operation = TierOperation::kFind, .keys = {keys.begin(), keys.end()}};
-  job.job.id = id;
+void QueuedStore::find(const TierQuestion& question) {
+  Job job{.operation = TierOperation::kFind, .keys = {question.keys.begin(), question.keys.end()}};
+  job.job.id = question.id;
   {
     std::lock_guard lock(mutex_);
     reads_.push_back(std::move(job));

@@ -21,7 +21,7 @@ class QueuedStore : public TierStore {
  public:
   using Clock = std::chrono::steady_clock;
 
-  void find(uint64_t id, std::span<const TierKey> keys) override;
+  void find(const TierQuestion& question) override;
   void read(const TierJob& job) override;
   void write(const TierJob& job) override;
   void take_done(std::vector<TierDone>& done) override;

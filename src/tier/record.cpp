@@ -215,6 +215,13 @@ TierOutcome decode_header(std::span<const std::byte> bytes, RecordHeader& header
   return TierOutcome::kDone;
 }
 
+int64_t header_size(std::span<const std::byte> bytes) {
+  RawHeader raw;
+  CHECK(bytes.size() >= sizeof raw);
+  std::memcpy(&raw, bytes.data(), sizeof raw);
+  return raw.magic == kMagic && sizes_make_sense(raw) ? raw.header_bytes : 0;
+}
+
 TierOutcome compare(const RecordHeader& header, const RecordShape& shape) {
   bool same = header.digest == shape.digest && header.key.unit_class == shape.unit_class &&
               header.header_bytes == shape.header_bytes() &&

@@ -104,6 +104,9 @@ struct RecordHeader {
 TierOutcome decode_header(std::span<const std::byte> bytes, RecordHeader& header,
                           Checksummer& checksums);
 
+// The size of the header whose first kRecordAlignment bytes these are; 0: they are no header's.
+int64_t header_size(std::span<const std::byte> bytes);
+
 // kDone or kIdentity: whether such a header can belong to a record of this shape, and to this
 // record.
 TierOutcome compare(const RecordHeader& header, const RecordShape& shape);

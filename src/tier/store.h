@@ -48,9 +48,26 @@ struct TierPiece {
   size_t bytes = 0;
 };
 
+// A prompt that records are to be found and read for, all under one number. For a store that
+// computes what it is asked for; others ignore it.
+struct TierPrompt {
+  uint64_t transfer = 0;  // chosen by the caller
+  const PrefixNamespace& name_space;
+  std::span<const PrefixToken> tokens;  // whole pages, and the token after them
+  std::span<const PageKey> pages;
+  int64_t base = 0;  // where memory can resume
+};
+
+struct TierQuestion {
+  uint64_t id = 0;  // chosen by the caller
+  uint64_t transfer = 0;
+  std::span<const TierKey> keys;
+};
+
 // A read or a write. What the spans point to must not change until the job's TierDone was taken.
 struct TierJob {
-  uint64_t id = 0;  // chosen by the caller
+  uint64_t id = 0;        // chosen by the caller
+  uint64_t transfer = 0;  // of a read
   TierRecord record;
   std::span<const TierPiece> pieces;
   bool share = true;  // a write: also goes to a store that machines share
@@ -107,10 +124,18 @@ class TierStore {
   virtual int layers() const { return 1; }
   virtual const TierStore& layer(int) const { return *this; }
 
+  // Whether another engine computes its records when they are read. That takes as long as computing
+  // them here, which is thus no reason not to wait for them.
+  virtual bool computes() const { return false; }
+
+  // Precedes a transfer's finds and reads. The spans are valid during the call.
+  virtual void open(const TierPrompt&) {}
   // Each job ends in one TierDone. A find that can be answered from memory ends at once.
-  virtual void find(uint64_t id, std::span<const TierKey> keys) = 0;
+  virtual void find(const TierQuestion& question) = 0;
   virtual void read(const TierJob& job) = 0;
   virtual void write(const TierJob& job) = 0;
+  // Nothing more is read for the transfer, and its reads in progress may fail.
+  virtual void close(uint64_t /*transfer*/) {}
   // Moves finished jobs to `done`, which is cleared first.
   virtual void take_done(std::vector<TierDone>& done) = 0;
   // Returns when a job has finished, or after `limit`.

@@ -11,15 +11,16 @@
 
 #include "api/client.h"
 #include "api/server_fixture.h"
+#include "llm/llm_parts.h"
 #include "server/server.h"
 
 namespace banyan::test {
 
 class RunningServer {
  public:
-  // With `route`, only the model's tokenizer is loaded.
+  // With `route`, only the model's tokenizer is loaded. Otherwise the engine also uses `storage`.
   RunningServer(const EngineConfig& engine, ServerConfig config,
-                const std::optional<RouteConfig>& route = {})
+                const std::optional<RouteConfig>& route = {}, EngineAssembly::Storage storage = {})
       : headers_(config.api_keys.empty() ? ""
                                          : fmt::format("X-Api-Key: {}\r\n", config.api_keys[0])),
         server_(std::move(config), test_routes()) {
@@ -29,7 +30,9 @@ class RunningServer {
       Status ended = server_.run();
       EXPECT_TRUE(ended) << ended.error().message;
     });
-    server_.attach(route ? Llm::load_without_engine(engine) : Llm::load(engine), engine);
+    server_.attach(route ? Llm::load_without_engine(engine)
+                         : load_with_storage(engine, {}, std::move(storage)),
+                   engine);
     server_.counts();  // until the model is in place
   }
   ~RunningServer() {

@@ -1,13 +1,17 @@
 // Any bytes as a record of a store: refused, or every promise of decode_header holds, also when its
 // checksum is right.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/check.h"
 #include "tier/disk/index_file.h"
 #include "tier/record.h"
+#include "tier/record_reader.h"
 
 namespace {
 
@@ -37,12 +41,28 @@ void decode_signed(std::vector<std::byte> bytes) {
   decode(bytes);
 }
 
+// As if they came over a network, in two pieces; every other record is wanted.
+void read_stream(std::span<const std::byte> bytes) {
+  std::array<std::byte, 64> unit = {};
+  std::array<banyan::TierPiece, 2> pieces = {{{unit.data(), 40}, {unit.data() + 40, 24}}};
+  banyan::RecordReader::Place place{
+      .shape = {.page_tokens = 4, .payload_bytes = unit.size()}, .record = {}, .pieces = pieces};
+  int records = 0;
+  banyan::RecordReader reader(
+      {.place = [&](const banyan::TierKey&) { return records++ % 2 == 0 ? &place : nullptr; },
+       .end = [](const banyan::TierKey&, banyan::TierOutcome) {}});
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  size_t half = bytes.empty() ? 0 : std::to_integer<size_t>(bytes[0]) % bytes.size();
+  if (reader.feed(text.substr(0, half))) (void)reader.feed(text.substr(half));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::span<const std::byte> bytes = std::as_bytes(std::span(data, size));
   decode(bytes);
   decode_signed({bytes.begin(), bytes.end()});
+  read_stream(bytes);
   banyan::IndexHeader header;
   (void)banyan::decode_index_header(bytes, header);
   for (; bytes.size() >= banyan::kIndexEntryBytes;

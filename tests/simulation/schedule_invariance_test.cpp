@@ -54,7 +54,7 @@ FakeFaults random_faults(uint64_t seed, uint64_t i) {
 }
 
 // What survives a restart of an engine: its own disk and, for every third seed, a store shared with
-// others.
+// others. For another third, another engine computes again what the disk has lost.
 struct Kept {
   std::shared_ptr<FakeDisk> disk = std::make_shared<FakeDisk>();
   std::shared_ptr<FakeDisk> shared = std::make_shared<FakeDisk>();
@@ -71,6 +71,10 @@ EngineAssembly::Storage storage_on(const Kept& kept, uint64_t seed) {
     kept.shared->any_order = true;
     auto shared = std::make_unique<FakeStore>(kept.shared, random_faults(seed, 100), seed + 7);
     storage.store = make_layered_store(std::move(storage.store), std::move(shared));
+  } else if (seed / 2 % 3 == 1) {
+    auto prefill = std::make_unique<FakeStore>(kept.disk, random_faults(seed, 100), seed + 7);
+    prefill->computing = true;
+    storage.store = make_layered_store(std::move(storage.store), std::move(prefill));
   }
   return storage;
 }
@@ -116,7 +120,7 @@ struct Coverage {
   int64_t overlapped_steps = 0, following_steps = 0, divided_steps = 0;
   int64_t restored_tokens = 0, restored_recurrent_tokens = 0, restored_windowed_tokens = 0;
   int64_t restored_sparse_tokens = 0, restored_shared_tokens = 0, restored_device_tokens = 0;
-  int64_t evicted_unwritten = 0;
+  int64_t prefilled_tokens = 0, evicted_unwritten = 0;
   std::array<int64_t, CacheStorageStats::kMissNames.size()> misses = {};
 };
 
@@ -377,7 +381,9 @@ class Simulation {
     coverage_.restored_tokens += restored;
     bool device = has_device_memory(workload_.config);
     if (device) coverage_.restored_device_tokens += storage.layers[0].restored_tokens;
-    if (!device) coverage_.restored_shared_tokens += storage.layers[1].restored_tokens;
+    bool prefills = storage.layers[1].backend == "prefill";
+    int64_t& by_second = prefills ? coverage_.prefilled_tokens : coverage_.restored_shared_tokens;
+    if (!device) by_second += storage.layers[1].restored_tokens;
     if (is_sparse(workload_.config)) coverage_.restored_sparse_tokens += restored;
     if (engine_->info().slots > 0) coverage_.restored_recurrent_tokens += restored;
     if (engine_->info().window_tokens > 0) coverage_.restored_windowed_tokens += restored;
@@ -506,6 +512,7 @@ TEST_P(ScheduleInvariance, HoldsOverAStoreThatFails) {
   EXPECT_GT(coverage.restored_windowed_tokens, seeds / 2);
   EXPECT_GT(coverage.restored_sparse_tokens, seeds / 8);
   EXPECT_GT(coverage.restored_shared_tokens, seeds / 16);
+  EXPECT_GT(coverage.prefilled_tokens, seeds / 16);
   EXPECT_GT(coverage.restored_device_tokens, seeds / 16);
   EXPECT_GT(coverage.evicted_unwritten, 0);
   for (size_t i = 0; i < coverage.misses.size(); ++i) {

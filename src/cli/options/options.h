@@ -12,6 +12,7 @@
 #include "banyan/llm.h"
 #include "banyan/request.h"
 #include "banyan/status.h"
+#include "engine/assemble.h"
 
 namespace CLI {
 class App;
@@ -97,7 +98,8 @@ struct TextOrIds {
 Result<TextOrIds> read_source(const TextSource& source, std::string_view model,
                               std::string_view choices);
 
-// Loads the model with a progress line.
-Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config);
+// Loads the model with a progress line. The engine also uses `storage`.
+Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config,
+                                      EngineAssembly::Storage storage = {});
 
 }  // namespace banyan::cli

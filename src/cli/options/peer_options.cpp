@@ -64,6 +64,11 @@ constexpr std::array kOwnWay = std::to_array<Explained>({
     {"--threads-http", "the server chooses how many it has", true},
     {"--cache-reuse", "prefixes are reused to the token; what follows a change is computed", true},
     {"--split-mode", "one GPU is used"},
+    {"--speculative-num-steps",
+     "drafts are as long as measured step times allow, up to --speculative-num-draft-tokens", true},
+    {"--disaggregation-transfer-backend", "states of prompts travel over HTTP"},
+    {"--disaggregation-bootstrap-port", "states of prompts travel over the server's own port",
+     true},
     {"--batch-size,--ubatch-size", "the engine cuts prompts itself", true},
 });
 // What these choose is always found out.
@@ -96,10 +101,9 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--context-shift",
     "--enable-dp-attention,--moe-a2a-backend,--enable-eplb",
     "--speculative-draft-model-revision",
-    "--speculative-num-steps,--speculative-token-map",
+    "--speculative-token-map",
     "--speculative-accept-threshold-single,--speculative-accept-threshold-acc",
     "--spec-draft-p-min,--draft-p-min,--draft-p-split,--lookup-cache-static,--lookup-cache-dynamic",
-    "--disaggregation-mode,--disaggregation-transfer-backend,--disaggregation-bootstrap-port",
     "--constrained-json-whitespace-pattern,--structured-outputs-config",
     "--reasoning-budget-message",
     "--override-generation-config",

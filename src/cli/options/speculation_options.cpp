@@ -27,6 +27,7 @@ constexpr std::array kMethods = std::to_array<std::pair<std::string_view, std::s
     {"suffix", "suffix"},
     {"mtp", "mtp"},
     {"nextn", "mtp"},
+    {"eagle", "mtp"},  // SGLang's name for a model's own layer as well
     {"deepseek_mtp", "mtp"},
     {"longcat_flash_mtp", "mtp"},
     {"draft-mtp", "mtp"},

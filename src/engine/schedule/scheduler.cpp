@@ -467,7 +467,8 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
   if (tiers_ != nullptr) tiers_->admitted(s);
   if (s.cached_tokens < 0) {
     s.admission = admitted_;
-    s.cached_tokens = std::min(s.computed, s.prompt_tokens);
+    s.cached_tokens =
+        std::max<int64_t>(0, std::min(s.computed, s.prompt_tokens) - s.prefilled_tokens);
     cached_tokens_ += s.cached_tokens;
   }
   // The match has pages beyond a missing snapshot: take that snapshot this time.

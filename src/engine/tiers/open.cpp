@@ -8,6 +8,7 @@
 #include "base/signed.h"
 #include "engine/startup/state_identity.h"
 #include "tier/host_store.h"
+#include "tier/layered_store.h"
 #include "tier/registry.h"
 
 namespace banyan {
@@ -30,23 +31,6 @@ Result<TierConfig> tier_config(const CacheStorageConfig& config) {
   if (config.url.starts_with(kFile)) tier.shared_directory = config.url.substr(kFile.size());
   if (!config.key_file.empty()) tier.key = TRY(read_record_key(config.key_file));
   return tier;
-}
-
-// Records with another key, or without one, need another folder or name: each side would remove the
-// other's.
-TierStates tier_states(const Runner& runner, const UnitPieces& pieces, const TierConfig& config) {
-  const EngineInfo& info = runner.info();
-  StateIdentity identity{.parts = info.state_digest_parts};
-  if (config.key) identity.parts.emplace_back("storage key", config.key->fingerprint());
-  TierStates states{.digest = identity.digest(),
-                    .model = info.architecture,
-                    .parts = identity.parts,
-                    .classes = runner.classes()};
-  for (int c = 0; c < states.classes.count; ++c) {
-    if (!states.classes[c].decides()) continue;
-    at(states.unit_bytes, c) = pieces.bytes(c);
-  }
-  return states;
 }
 
 // Stores read and write the host's memory, so a device needs some of it in between.
@@ -96,6 +80,23 @@ Result<HostUnits> host_units(const CacheStorageConfig& config, const Runner& run
 
 }  // namespace
 
+// Records with another key, or without one, need another folder or name: each side would remove the
+// other's.
+TierStates tier_states(const Runner& runner, const UnitPieces& pieces, const TierConfig& config) {
+  const EngineInfo& info = runner.info();
+  StateIdentity identity{.parts = info.state_digest_parts};
+  if (config.key) identity.parts.emplace_back("storage key", config.key->fingerprint());
+  TierStates states{.digest = identity.digest(),
+                    .model = info.architecture,
+                    .parts = identity.parts,
+                    .classes = runner.classes()};
+  for (int c = 0; c < states.classes.count; ++c) {
+    if (!states.classes[c].decides()) continue;
+    at(states.unit_bytes, c) = pieces.bytes(c);
+  }
+  return states;
+}
+
 Result<std::unique_ptr<TierSetup>> open_tiers(const EngineConfig& config, const Runner& runner,
                                               EngineAssembly::Storage given) {
   if (!config.radix_cache) {
@@ -109,6 +110,12 @@ Result<std::unique_ptr<TierSetup>> open_tiers(const EngineConfig& config, const 
   if (given.store == nullptr && !config.cache_storage.backend.empty()) {
     TierConfig tier = TRY(tier_config(config.cache_storage));
     given.store = TRY(make_store(tier, tier_states(runner, pieces, tier)));
+  }
+  if (given.last) {
+    std::unique_ptr<TierStore> last = TRY(given.last(tier_states(runner, pieces, {})));
+    bool lone = given.store == nullptr;
+    given.store =
+        lone ? std::move(last) : make_layered_store(std::move(given.store), std::move(last));
   }
   if (!runner.queue().ops().host_memory) {
     HostUnits units = TRY(host_units(config.cache_storage, runner, pieces));

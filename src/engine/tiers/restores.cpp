@@ -16,6 +16,8 @@ constexpr int64_t kReadingBytesMax = int64_t{1} << 28;
 constexpr int64_t kAllOfIt = INT64_MAX;
 // How long a find or a load may take: a base, and a multiple of the expected time.
 constexpr double kPatienceS = 0.05, kPatience = 1.5;
+// What another engine computes is preferred to computing it here.
+const LoadCost kNoCost(0, 1e18);
 
 }  // namespace
 
@@ -32,7 +34,11 @@ Restores::Restores(TierContext& context, const CacheStorageConfig& config,
       best_effort_(config.prefetch_policy == "best_effort"),
       waits_for_ever_(config.prefetch_policy == "wait_complete"),
       prefill_(prefill),
-      load_(load, context.store.layers()) {}
+      load_(load, context.store.layers()) {
+  for (int i = 0; i < context.store.layers(); ++i) {
+    if (computes(i)) load_.of(i) = kNoCost;
+  }
+}
 
 // ---- Sequences ---------------------------------------------------------------------------------
 
@@ -49,7 +55,8 @@ bool Restores::offer(Sequence& s, const PrefixMatch& match, bool its_turn, int64
   if (whole - match.position() < config_.prefetch_tokens_min) return false;
   s.restore.settled = its_turn && best_effort_;
   if (s.restore.settled || context_.store.stats().health == TierHealth::kOff) return false;
-  auto transfer = std::make_unique<Transfer>(context_, ++last_, s.name_space, tokens, match);
+  auto transfer = std::make_unique<Transfer>(context_, ++last_, s.name_space,
+                                             std::span(s.tokens).first(as_size(whole + 1)), match);
   if (Job* job = sharing(*transfer)) {
     attach(*job, s, match, job->transfer->in_common(*transfer));
     s.restore.aside = its_turn;
@@ -182,20 +189,21 @@ void Restores::take(const TierDone& done) {
     transfer.take_found(done);
     for (int i = 0; i < context_.store.layers(); ++i) {
       const TierWork& work = at(done.work, i);
-      if (work.done) load_.of(i).observe_latency(work.seconds);
+      if (work.done && !computes(i)) load_.of(i).observe_latency(work.seconds);
     }
     ++found_;
     return;
   }
   const TierWork& work = at(done.work, done.layer);
-  if (done.outcome == TierOutcome::kDone) {
+  if (done.outcome == TierOutcome::kDone && !computes(done.layer)) {
     load_.of(done.layer).observe_read(work.bytes, work.seconds);
   }
   transfer.take_read(done);
 }
 
+// The store of what another engine computes has deadlines of its own.
 int64_t Restores::wait_ns(const Job& job, double load_s) const {
-  if (best_effort_ || waits_for_ever_) return INT64_MAX / 2;
+  if (best_effort_ || waits_for_ever_ || job.transfer->computes()) return INT64_MAX / 2;
   double base = config_.prefetch_timeout_s, more = config_.prefetch_timeout_per_ki_token_s;
   double s = base + more * job.transfer->tokens() / 1024;
   if (base == 0 && more == 0) s = kPatienceS + kPatience * load_s;
@@ -279,8 +287,8 @@ bool Restores::begin(Job& job, const Room& room, int64_t now_ns) {
                                         room(), load_, prefill_);
   if (plan.end == 0) return false;
   job.saved_s = plan.saved_s;
-  job.until_ns = now_ns + wait_ns(job, plan.load_s);
   bool complete = job.transfer->begin(plan.end);
+  job.until_ns = now_ns + wait_ns(job, plan.load_s);
   share(job);
   return complete;
 }

@@ -86,6 +86,7 @@ class Restores {
   bool move_on(Job& job, int64_t now_ns, const Room* room);
   int64_t wait_ns(const Job& job, double load_s) const;
   LayerBytes bytes_ahead() const;
+  bool computes(int layer) const { return context_.store.layer(layer).computes(); }
 
   TierContext& context_;
   const CacheStorageConfig config_;

@@ -149,15 +149,17 @@ const CacheStorageStats& Tiers::stats() {
 }
 
 // A sequence may use less than was loaded for it. What the lower layers gave is then counted first.
-void Tiers::count_restored(const Sequence& s) {
+void Tiers::count_restored(Sequence& s) {
   context_.stats.restored_tokens += s.restored_tokens;
   int64_t left = s.restored_tokens;
   for (int i = store_->layers() - 1; i >= 0; --i) {
     int64_t of_layer = std::min(left, at(s.restore.layers, i));
     if (i == 0) of_layer = left;
     context_.layer(i).restored_tokens += of_layer;
+    if (store_->layer(i).computes()) s.prefilled_tokens += of_layer;
     left -= of_layer;
   }
+  s.restored_tokens -= s.prefilled_tokens;
 }
 
 void Tiers::look_at(const TierStore& store, CacheLayerStats& stats) {

@@ -73,7 +73,7 @@ class Tiers {
  private:
   void take_done();
   void flush();
-  void count_restored(const Sequence& s);
+  void count_restored(Sequence& s);
   static void look_at(const TierStore& store, CacheLayerStats& stats);
 
   std::unique_ptr<TierStore> store_;

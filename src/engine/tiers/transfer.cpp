@@ -32,15 +32,20 @@ Transfer::Transfer(TierContext& context, uint64_t number, const PrefixNamespace&
       number_(number),
       clears_(context.clears),
       root_(context.tree.open(name_space)) {
-  auto page = as_size(context.classes().page_size_tokens);
-  tokens_.assign(tokens.begin(), tokens.begin() + tokens.size() / page * page);
+  tokens_.assign(tokens.begin(), tokens.end() - 1);
   make_keys(match);
   note_resident(match);
   ask(match);
+  context.store.open({.transfer = number,
+                      .name_space = name_space,
+                      .tokens = tokens,
+                      .pages = page_keys_,
+                      .base = match.node->end});
 }
 
 Transfer::~Transfer() {
   CHECK(reading_ == 0);
+  context_.store.close(number_);
   finish();
   context_.tree.close(root_);
 }
@@ -98,7 +103,8 @@ void Transfer::ask(const PrefixMatch& match) {
 }
 
 void Transfer::find() {
-  context_.store.find(number_ << kTransferShift | kFindId, wanted_);
+  context_.store.find(
+      {.id = number_ << kTransferShift | kFindId, .transfer = number_, .keys = wanted_});
 }
 
 void Transfer::take_found(const TierDone& done) {
@@ -182,6 +188,7 @@ void Transfer::submit(int64_t bytes_max) {
     int64_t size = context_.classes().page_size_tokens;
     context_.store.read(
         {.id = number_ << kTransferShift | next_,
+         .transfer = number_,
          .record = {.key = wanted_[next_],
                     .parent = parent_key(u.page),
                     .end = (u.page + 1) * size,
@@ -212,6 +219,13 @@ void Transfer::take_read(const TierDone& done) {
   drop(u);
 }
 
+bool Transfer::computes() const {
+  for (int i = 0; i < context_.store.layers(); ++i) {
+    if (bytes_to_come_[i] > 0 && context_.store.layer(i).computes()) return true;
+  }
+  return false;
+}
+
 void Transfer::ends_coming(const Unit& u) {
   at(bytes_to_come_, u.expected) -= at(context_.unit_bytes, u.unit_class);
 }
@@ -223,6 +237,7 @@ void Transfer::drop(Unit& u) {
 }
 
 void Transfer::stop() {
+  context_.store.close(number_);
   for (; next_ < units_.size(); ++next_) {
     if (units_[next_].state == UnitState::kWaiting) drop(units_[next_]);
   }

@@ -26,7 +26,8 @@ class Transfer {
     kOver,
   };
 
-  // Of whole pages of `tokens`, of which the tree has `match`.
+  // Of whole pages of a prompt: all of `tokens` but the last, which follows them. The tree has
+  // `match`.
   Transfer(TierContext& context, uint64_t number, const PrefixNamespace& name_space,
            std::span<const PrefixToken> tokens, const PrefixMatch& match);
   ~Transfer();
@@ -43,6 +44,8 @@ class Transfer {
   // Published tokens by the layer of the store that their pages came from.
   const std::array<int64_t, kTierLayersMax>& layer_tokens() const { return layer_tokens_; }
   const LayerBytes& bytes_to_come() const { return bytes_to_come_; }
+  // Whether some of them are still to be computed, by another engine.
+  bool computes() const;
 
   void find();
   void take_found(const TierDone& done);

@@ -37,17 +37,18 @@ Writer::Policy Writer::policy_of(const CacheStorageConfig& config) {
 Writer::Writer(TierContext& context, const CacheStorageConfig& config)
     : context_(context),
       policy_(policy_of(config)),
+      enabled_(!context.store.computes()),
       seen_(policy_ == Policy::kSelective ? kSeenPages * context.tree.use(kPathClass).total : 0),
       writes_(kWritesMax) {
   for (size_t i = kWritesMax; i > 0; --i) free_.push_back(narrow<int32_t>(i - 1));
   for (Write& write : writes_) {
     write.tokens.reserve(as_size(context.classes().page_size_tokens));
   }
-  context.tree.watch(this);
+  if (enabled_) context.tree.watch(this);
 }
 
 Writer::~Writer() {
-  context_.tree.unwatch(this);
+  if (enabled_) context_.tree.unwatch(this);
   queue_.clear();
 }
 
@@ -120,6 +121,7 @@ bool Writer::to_offer(const RadixNode& node, int unit_class) const {
 }
 
 void Writer::queue(RadixNode& node) {
+  if (!enabled_) return;
   bool any = false;
   for (int c = 0; c < context_.classes().count; ++c) any |= to_offer(node, c);
   if (!any || node.to_write.is_linked()) return;

@@ -84,6 +84,7 @@ class Writer final : public UnitWatcher {
 
   TierContext& context_;
   const Policy policy_;
+  const bool enabled_;  // the store takes records
   WriteList queue_;
   SeenPages seen_;                 // evicted after a first use
   std::vector<RadixNode*> chain_;  // scratch

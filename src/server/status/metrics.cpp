@@ -313,9 +313,14 @@ struct Metrics::Impl {
   void count_layer(const CacheLayerStats& now, const CacheLayerStats& before) {
     prometheus::Labels tier = {{"tier", std::string(now.backend)}};
     auto gained = [](int64_t a, int64_t b) -> double { return a - b; };
-    add("sglang:cached_tokens_total", "Prompt tokens taken from the cache",
-        gained(now.restored_tokens, before.restored_tokens),
-        {{"cache_source", (now.backend == "host" ? "" : "storage_") + std::string(now.backend)}});
+    double restored = gained(now.restored_tokens, before.restored_tokens);
+    if (now.backend == "prefill") {
+      add("banyan:prefilled_tokens_total", "Prompt tokens that prefill workers computed", restored,
+          {});
+    } else {
+      add("sglang:cached_tokens_total", "Prompt tokens taken from the cache", restored,
+          {{"cache_source", (now.backend == "host" ? "" : "storage_") + std::string(now.backend)}});
+    }
     add("banyan:tier_read_bytes_total", "Read from the store",
         gained(now.read_bytes, before.read_bytes), tier);
     add("banyan:tier_write_bytes_total", "Written to the store",

@@ -1,9 +1,8 @@
 // What a router and a worker say to each other about one request: a GenerateRequest one way,
 // TokenEvents as lines the other. Both ends are of one version; another is refused.
 //
-// A request is a line of JSON, then two lists of token ids: the prompt and `resume_tokens`. A list
-// is its length and its ids, 4 little-endian bytes each: as JSON, a long prompt would take longer
-// than everything else that is done for it on its way to the engine.
+// A request is a line of JSON, then two lists of token ids (server/worker/id_list.h): the prompt
+// and `resume_tokens`.
 //
 // A line of an answer is one of
 //   [position, flags, token, logprob, finish, matched_stop, cached_tokens, restored_tokens,

@@ -47,7 +47,7 @@ class DiskStore final : public QueuedStore {
   void turn(TierHealth health, const std::string& trouble);
 
   std::string_view name() const override { return "disk"; }
-  void find(uint64_t id, std::span<const TierKey> keys) override;
+  void find(const TierQuestion& question) override;
   void touch(std::span<const TierKey> keys) override;
   void sync() override;
   void clear() override;
@@ -200,9 +200,9 @@ DiskStore::Class& DiskStore::files_of(const TierKey& key) {
   return at(classes_, key.unit_class);
 }
 
-void DiskStore::find(uint64_t id, std::span<const TierKey> keys) {
-  TierDone done{.id = id, .operation = TierOperation::kFind, .work = {{{.done = true}}}};
-  (void)find_now(0, keys, done.found);
+void DiskStore::find(const TierQuestion& question) {
+  TierDone done{.id = question.id, .operation = TierOperation::kFind, .work = {{{.done = true}}}};
+  (void)find_now(0, question.keys, done.found);
   finish(std::move(done));
 }
 

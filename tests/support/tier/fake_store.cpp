@@ -22,11 +22,12 @@ void FakeStore::add(Job job) {
   jobs_.push_back(std::move(job));
 }
 
-void FakeStore::find(uint64_t id, std::span<const TierKey> keys) {
-  Job job{.done = {.id = id, .operation = TierOperation::kFind, .work = {{{.done = true}}}},
-          .record = {},
-          .pieces = {}};
-  for (const TierKey& key : keys) {
+void FakeStore::find(const TierQuestion& question) {
+  Job job{
+      .done = {.id = question.id, .operation = TierOperation::kFind, .work = {{{.done = true}}}},
+      .record = {},
+      .pieces = {}};
+  for (const TierKey& key : question.keys) {
     job.done.found.push_back(disk_->records.contains(key) != chance(faults_.lie));
   }
   if (chance(faults_.fail)) {
@@ -40,7 +41,15 @@ void FakeStore::read(const TierJob& job) {
   ++reads;
   add({.done = {.id = job.id, .operation = TierOperation::kRead},
        .record = job.record,
-       .pieces = job.pieces});
+       .pieces = job.pieces,
+       .transfer = job.transfer});
+}
+
+void FakeStore::close(uint64_t transfer) {
+  for (Job& job : jobs_) {
+    bool reads = job.done.operation == TierOperation::kRead && job.transfer == transfer;
+    if (reads && computing) job.cut = true;
+  }
 }
 
 // Ancestors first: a record is useless if its parent was never stored.
@@ -109,6 +118,10 @@ void FakeStore::write_now(Job& job) {
 }
 
 void FakeStore::carry_out(Job& job) {
+  if (job.cut) {
+    job.done.outcome = TierOutcome::kFailed;
+    return;
+  }
   if (job.done.operation == TierOperation::kRead) read_now(job);
   if (job.done.operation == TierOperation::kWrite) write_now(job);
 }

@@ -40,10 +40,12 @@ class FakeStore final : public TierStore {
       : disk_(std::move(disk)), faults_(faults), seed_(seed) {}
   ~FakeStore() override;
 
-  std::string_view name() const override { return "fake"; }
-  void find(uint64_t id, std::span<const TierKey> keys) override;
+  std::string_view name() const override { return computing ? "prefill" : "fake"; }
+  bool computes() const override { return computing; }
+  void find(const TierQuestion& question) override;
   void read(const TierJob& job) override;
   void write(const TierJob& job) override;
+  void close(uint64_t transfer) override;
   void take_done(std::vector<TierDone>& done) override;
   void wait(std::chrono::nanoseconds limit) override;
   void touch(std::span<const TierKey> keys) override;
@@ -56,6 +58,7 @@ class FakeStore final : public TierStore {
   void pass_ns(int64_t ns) { now_ns_ += ns; }
 
   TierHealth health = TierHealth::kOn;
+  bool computing = false;  // what it has counts as computed when it is read
   int64_t reads = 0, writes = 0;
   std::vector<TierKey> touched;
 
@@ -64,6 +67,8 @@ class FakeStore final : public TierStore {
     TierDone done;
     TierRecord record;
     std::span<const TierPiece> pieces;
+    uint64_t transfer = 0;  // of a read
+    bool cut = false;       // nothing comes of it any more
     int64_t due = 0;
   };
 

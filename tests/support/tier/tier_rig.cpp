@@ -143,7 +143,7 @@ TierOutcome TierRig::read(int64_t number, int unit_class, bool aligned) {
 
 bool TierRig::find(int64_t number, int unit_class) {
   TierKey key = TierUnit(states_, number, unit_class).key();
-  store_->find(++last_id_, {&key, 1});
+  store_->find({.id = ++last_id_, .keys = {&key, 1}});
   TierDone done = wait_for(last_id_);
   return done.found.at(0) != 0;
 }

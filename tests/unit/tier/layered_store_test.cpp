@@ -55,7 +55,7 @@ class Pair {
   TierDone find(const std::vector<int64_t>& numbers) {
     std::vector<TierKey> keys;
     for (int64_t number : numbers) keys.push_back(TierUnit(states_, number, 0).key());
-    store->find(++last_id_, keys);
+    store->find({.id = ++last_id_, .keys = keys});
     return wait();
   }
 

@@ -94,7 +94,7 @@ TEST(RedisStore, FindsManyAtOnce) {
     if (n % 100 != 0) continue;
     ASSERT_EQ(rig.write(n), TierOutcome::kDone);
   }
-  rig.store().find(5000, keys);
+  rig.store().find({.id = 5000, .keys = keys});
   TierDone done = rig.wait_for(5000);
   EXPECT_EQ(done.outcome, TierOutcome::kDone);
   for (size_t n = 0; n < keys.size(); ++n) EXPECT_EQ(done.found[n], n % 100 == 0) << n;
