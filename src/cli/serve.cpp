@@ -37,6 +37,7 @@ struct ServeOptions : ServerOptions {
 Result<int> serve(ServeOptions o) {
   TRY(o.engine.settle());
   TRY(o.disaggregation.settle(o.engine.config));
+  o.server.disaggregation_mode = o.disaggregation.mode;
   if (!o.kv_events_config.empty()) {
     o.server.kv_publish = TRY(KvPublishConfig::parse(o.kv_events_config));
     if (o.server.kv_publish.enabled) o.engine.config.state_digest = true;  // names pages

@@ -45,6 +45,8 @@ struct ServerConfig {
   bool verbose = false;                   // chat answers include their prompts
   RequestDefaults defaults;
   EtcdConfig etcd;  // where routers hear of this server
+  // For display: null, prefill (other servers may have their prompts computed here) or decode.
+  std::string disaggregation_mode = "null";
 
   int64_t header_bytes_max = 16 << 10;  // request line and headers together
   int64_t body_bytes_max = 64 << 20;

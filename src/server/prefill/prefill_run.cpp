@@ -18,6 +18,8 @@ constexpr int kFailuresMax = 3;  // of requests for states, in a row
 // One request for states should take a worker's engine no more than some milliseconds.
 constexpr int64_t kFetchBytes = 16 << 20;
 constexpr size_t kRefusalBytesMax = 4096;
+// How long a worker may be away. If it has computed everything by then, nothing else tells.
+constexpr int kLostTicksMax = std::chrono::seconds(2) / PrefillRun::kTick;
 
 }  // namespace
 
@@ -29,7 +31,7 @@ PrefillRun::PrefillRun(PrefillContext& context, PrefillPrompt prompt)
 
 void PrefillRun::start() {
   ++attempts_;
-  failures_ = 0;
+  failures_ = lost_ticks_ = 0;
   place_.clear();
   std::vector<GenerateRequest> requests(1);
   requests[0].prompt = prompt_.tokens;
@@ -128,8 +130,20 @@ void PrefillRun::read(const TierJob& job) {
 
 void PrefillRun::tick() {
   pauses_ = false;
-  if (fetch_ == 0) return fetch();
-  if (asked_->info() == nullptr) asked_->client().cancel(fetch_, "the worker does not answer");
+  if (over_) return;
+  if (fetch_ != 0) {
+    if (asked_->info() == nullptr) asked_->client().cancel(fetch_, "the worker does not answer");
+    return;
+  }
+  lost_ticks_ = is_lost() ? lost_ticks_ + 1 : 0;
+  if (lost_ticks_ > kLostTicksMax) return try_another("the worker that computed it is gone");
+  fetch();
+}
+
+// Another process may answer at its address.
+bool PrefillRun::is_lost() {
+  std::shared_ptr<RemoteWorker> now = worker();
+  return !place_.empty() && (now == nullptr || now->info() == nullptr);
 }
 
 // Whoever has the request now: one that drains passes it on, and then everything is computed again.

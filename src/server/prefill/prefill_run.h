@@ -8,6 +8,7 @@
 // Belongs to the thread of the store's io_context.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -45,8 +46,9 @@ class PrefillRun : public std::enable_shared_from_this<PrefillRun> {
 
   void start();
   void read(const TierJob& job);
-  // Repeats a request for states that failed, and gives up one whose worker is lost.
+  // Repeats a request for states that failed, and gives up a worker that is lost. Every kTick.
   void tick();
+  static constexpr auto kTick = std::chrono::milliseconds(50);
   // Ends all reads and the run.
   void close();
 
@@ -63,6 +65,7 @@ class PrefillRun : public std::enable_shared_from_this<PrefillRun> {
   void try_another(const std::string& why);
   void fail(TierOutcome outcome);
   std::shared_ptr<RemoteWorker> worker();
+  bool is_lost();
   void fetch();
   std::vector<RestoreUnit> choose();
   void send(const std::vector<RestoreUnit>& units);
@@ -90,6 +93,7 @@ class PrefillRun : public std::enable_shared_from_this<PrefillRun> {
   std::string refusal_;  // the answer, if it is an error
   int failures_ = 0;     // in a row
   bool pauses_ = false;  // until the next tick
+  int lost_ticks_ = 0;   // in a row, without the worker
 };
 
 }  // namespace banyan

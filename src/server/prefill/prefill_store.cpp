@@ -24,7 +24,6 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kTick = std::chrono::milliseconds(50);
 // How long workers may take to answer for the first time before that is called trouble.
 constexpr auto kGreeting = std::chrono::seconds(3);
 constexpr auto kComplaintInterval = std::chrono::seconds(10);
@@ -228,7 +227,7 @@ void PrefillStore::tick() {
   if (stopping_) return;
   look_at_workers();
   for (auto& [transfer, run] : runs_) run->tick();
-  timer_.expires_after(kTick);
+  timer_.expires_after(PrefillRun::kTick);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) tick();
   });

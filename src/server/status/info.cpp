@@ -158,6 +158,7 @@ Json server_json(const Service& service, const SpeculationStats& speculation) {
           {"hicache_storage_backend", engine.cache_storage.backend},
           {"hicache_write_policy", engine.cache_storage.write_policy},
           {"hicache_storage_prefetch_policy", engine.cache_storage.prefetch_policy},
+          {"disaggregation_mode", config.disaggregation_mode},
           {"disable_jump_forward", !engine.jump_forward},
           {"speculative_algorithm", algorithm_json(engine)},
           {"speculative_draft_model_path", path_json(engine)},
