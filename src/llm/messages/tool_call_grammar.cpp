@@ -87,12 +87,17 @@ Result<Json> newer_structural_tag(const Json& older) {
 Result<Json> tool_call_grammar(const ToolCallFormat& format, std::span<const Tool> tools,
                                const ToolRules& rules) {
   if (format.style == ToolCallFormat::Style::kHarmony) return harmony_grammar(tools, rules);
+  bool section = !format.section_begin.empty(), list = format.is_list();
   Json tags = Json::array();
   for (const Tool& tool : tools) {
     Json content = TRY(call_content(format, tool, rules.required || tool.strict));
-    tags.push_back(tag(format.begin, std::move(content), format.end));
+    if (section && !list) {  // templates write line breaks between the calls of a section
+      content = sequence({std::move(content), constant(format.end), optional(constant("\n"))});
+      tags.push_back(tag(format.begin, std::move(content), ""));
+    } else {
+      tags.push_back(tag(format.begin, std::move(content), format.end));
+    }
   }
-  bool section = !format.section_begin.empty(), list = format.is_list();
   bool once = !rules.parallel || (format.end.empty() && !list);
   std::string_view separator = list ? format.list.separator : section ? "" : "\n";
   Json calls = {{"type", "tags_with_separator"},

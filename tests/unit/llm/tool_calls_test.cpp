@@ -231,6 +231,22 @@ TEST(ToolCalls, EveryFormatsGrammarForcesCallsItReads) {
   }
 }
 
+TEST(ToolCalls, LineBreaksMaySeparateTheCallsOfASection) {
+  for (const ToolCallFormat& format : tool_call_formats()) {
+    if (format.section_begin.empty() || format.is_list()) continue;
+    const std::string& call = kCalls.at(std::string(format.name));
+    size_t begin = call.find(format.begin), end = call.find(format.end) + format.end.size();
+    std::string twice = call;
+    twice.insert(end, "\n" + call.substr(begin, end - begin));
+    Grammar grammar = grammar_of(tool_call_grammar(format, tools(), {.required = true}).value());
+    EXPECT_TRUE(grammar.matches(twice)) << twice;
+    Read got = read(with_tools(std::string(format.name)), twice, 3);
+    EXPECT_EQ(got.calls.size(), 2u) << twice;
+    auto one = tool_call_grammar(format, tools(), {.required = true, .parallel = false});
+    EXPECT_FALSE(grammar_of(*one).matches(twice)) << twice;
+  }
+}
+
 TEST(ToolCalls, StrictToolsBindOnlyAfterTheMark) {
   for (const ToolCallFormat& format : tool_call_formats()) {
     if (format.style == ToolCallFormat::Style::kHarmony) continue;
