@@ -1,6 +1,7 @@
 #include "llm/messages/argument_grammar.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -11,23 +12,29 @@ namespace {
 
 using namespace structural;
 
-// Markers that may be special tokens (<|...|>, <｜...｜>, [NAME]) become elements of their own, and
-// line breaks become optional.
+// The size of the marker at the front of `text` that may be a special token: <|...|>, <｜...｜> or
+// [NAME]; 0: none.
+size_t marker_size(std::string_view text) {
+  constexpr std::array<std::array<std::string_view, 2>, 3> kBrackets = {
+      {{"<|", "|>"}, {"<｜", "｜>"}, {"[", "]"}}};
+  for (auto [begin, end] : kBrackets) {
+    size_t at = text.find(end);
+    if (text.starts_with(begin) && at != text.npos) return at + end.size();
+  }
+  return 0;
+}
+
+// Such markers become elements of their own, and line breaks become optional.
 void append_text(std::string_view text, Json& elements) {
-  constexpr std::string_view kWide = "｜>";
   while (!text.empty()) {
-    size_t size = std::min(text.find_first_of("\n<["), text.size());
-    if (text[0] == '\n') {
-      elements.push_back(optional(constant("\n")));
-      text.remove_prefix(1);
-      continue;
-    }
-    bool narrow = text.starts_with("<|"), wide = text.starts_with("<｜");
-    if (narrow) size = text.find("|>") + 2;
-    if (wide) size = text.find(kWide) + kWide.size();
-    if (text[0] == '[') size = text.find(']') + 1;
+    size_t size = marker_size(text);
     if (size == 0) size = std::min(text.find_first_of("\n<[", 1), text.size());
-    elements.push_back(constant(text.substr(0, size)));
+    if (text[0] == '\n') {
+      size = 1;
+      elements.push_back(optional(constant("\n")));
+    } else {
+      elements.push_back(constant(text.substr(0, size)));
+    }
     text.remove_prefix(size);
   }
 }
@@ -41,34 +48,59 @@ bool may_be_string(const Json& schema) {
 }
 
 // A value between tags: strings are written literally, all else as JSON.
-Result<Json> tagged_value(const ToolCallFormat& format, const Json& schema, const Json& root,
-                          const std::string& place, bool strict) {
-  std::string_view end = format.parameter.end;
-  Json closing = text_elements({end});
-  auto with_end = [&](Json value) {
-    Json elements = Json::array({std::move(value)});
-    for (const Json& element : closing) elements.push_back(element);
-    return sequence(std::move(elements));
-  };
-  Json ways = Json::array();
-  if (schema.is_object() && (schema.contains("enum") || schema.contains("const"))) {
+class TaggedValue {
+ public:
+  TaggedValue(const ToolCallFormat& format, const Tool& tool)
+      : parameter_(format.parameter), format_(format), tool_(tool) {}
+
+  // With its end.
+  Result<Json> value(const Json& schema, const std::string& place) const {
+    if (schema.is_object() && (schema.contains("enum") || schema.contains("const"))) {
+      return constants(schema, place);
+    }
+    if (!may_be_string(schema)) return other(schema);
+    if (tool_.strict) TRY(check_enforceable(format_, schema, kStringRules, place));
+    bool always = schema.is_object() && schema.value("type", Json()) == "string";
+    if (always || parameter_.if_other.empty()) return string();
+    return either({string(), other(schema)});
+  }
+
+ private:
+  Result<Json> constants(const Json& schema, const std::string& place) const {
     Json values = schema.value("enum", Json::array());
     if (schema.contains("const")) values = Json::array({schema["const"]});
+    Json ways = Json::array();
     for (const Json& value : values) {
-      ways.push_back(constant(value.is_string() ? value.get<std::string>() : value.dump()));
+      bool string = value.is_string();
+      Json text = constant(string ? value.get<std::string>() : value.dump());
+      ways.push_back(between(string, std::move(text), parameter_.end));
     }
     if (ways.empty()) return invalid_argument("{}: enum must not be empty", place);
-    return with_end(either(std::move(ways)));
+    return either(std::move(ways));
   }
-  if (!may_be_string(schema)) return with_end(json_value(schema, root));
-  if (strict) TRY(check_enforceable(format, schema, kStringRules, place));
-  size_t mark = end.find('<');
-  Json rest = text_elements({end.substr(end.find('>', mark) + 1)});
-  Json elements =
-      Json::array({tag("", any_text(), end.substr(mark, end.find('>', mark) + 1 - mark))});
-  for (const Json& element : rest) elements.push_back(element);
-  return sequence(std::move(elements));
-}
+
+  Json string() const {
+    std::string_view end = parameter_.end;
+    size_t mark = end.find('<'), rest = end.find('>', mark) + 1;
+    return between(true, tag("", any_text(), end.substr(mark, rest - mark)), end.substr(rest));
+  }
+
+  Json other(const Json& schema) const {
+    return between(false, json_value(schema, tool_.parameters), parameter_.end);
+  }
+
+  // `value` after the mark of its kind, and `end`.
+  Json between(bool string, Json value, std::string_view end) const {
+    Json elements = text_elements({string ? parameter_.if_string : parameter_.if_other});
+    elements.push_back(std::move(value));
+    append_text(end, elements);
+    return sequence(std::move(elements));
+  }
+
+  const ToolCallFormat::Parameter& parameter_;
+  const ToolCallFormat& format_;
+  const Tool& tool_;
+};
 
 }  // namespace
 
@@ -114,12 +146,12 @@ Result<Members> members_of(const Json& schema, const std::string& place) {
 Result<Json> tagged_arguments(const ToolCallFormat& format, const Tool& tool) {
   Json elements = Json::array();
   Members members = TRY(members_of(tool.parameters, tool.name));
+  TaggedValue values(format, tool);
   for (const auto& [key, schema] : members.properties.items()) {
-    std::string place = tool.name + "/properties/" + key;
     Json one = text_elements({format.parameter.begin});
     one.push_back(constant(key));
-    for (const Json& element : text_elements({format.parameter.after_key})) one.push_back(element);
-    one.push_back(TRY(tagged_value(format, schema, tool.parameters, place, tool.strict)));
+    append_text(format.parameter.after_key, one);
+    one.push_back(TRY(values.value(schema, tool.name + "/properties/" + key)));
     Json whole = sequence(std::move(one));
     elements.push_back(members.must(key) ? std::move(whole) : optional(std::move(whole)));
   }

@@ -22,6 +22,15 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, text.find_first_of(kSpace));
 }
 
+// What is no JSON is a string.
+std::string argument_json(std::string_view value, bool string) {
+  if (!string) {
+    Result<Json> parsed = parse_json(trim_space(value), "argument");
+    if (parsed) return dump_json(*parsed);
+  }
+  return dump_json(Json(value));
+}
+
 }  // namespace
 
 ToolCallParser::ToolCallParser(const ToolCallFormat& format, std::vector<Tool> tools)
@@ -384,14 +393,30 @@ bool ToolCallParser::step_parameter_value(MessageDelta& out) {
   }
   bool own_line = format_.parameter.end.starts_with('\n');
   if (own_line && value.ends_with('\n')) value.remove_suffix(1);
-  std::string json = dump_json(Json(key_)) + ": " + argument_json(key_, value);
+  std::optional<bool> kind = take_kind(value);
+  bool string = kind ? *kind : is_declared_string(key_, value);
+  std::string json = dump_json(Json(key_)) + ": " + argument_json(value, string);
   consume(end + last.size());
   in_value_ = false;
   add_arguments((parameters_++ == 0 ? "{" : ", ") + json, out);
   return true;
 }
 
-std::string ToolCallParser::argument_json(std::string_view key, std::string_view value) const {
+// Takes the mark that says whether a value is a string from its front; nothing if there is none.
+std::optional<bool> ToolCallParser::take_kind(std::string_view& value) const {
+  const ToolCallFormat::Parameter& parameter = format_.parameter;
+  if (parameter.if_string.empty()) return {};
+  for (bool string : {true, false}) {
+    std::string_view mark = string ? parameter.if_string : parameter.if_other;
+    if (!value.starts_with(mark)) continue;
+    value.remove_prefix(mark.size());
+    return string;
+  }
+  if (value.starts_with('>')) value.remove_prefix(1);
+  return {};
+}
+
+bool ToolCallParser::is_declared_string(std::string_view key, std::string_view value) const {
   bool string = false;
   for (const Tool& tool : tools_) {
     if (tool.name != name_ || !tool.parameters.is_object()) continue;
@@ -405,11 +430,7 @@ std::string ToolCallParser::argument_json(std::string_view key, std::string_view
       string |= std::ranges::find(*values, Json(value)) != values->end();
     }
   }
-  if (!string) {
-    Result<Json> parsed = parse_json(trim_space(value), "argument");
-    if (parsed) return dump_json(*parsed);
-  }
-  return dump_json(Json(value));
+  return string;
 }
 
 void ToolCallParser::finish(MessageDelta& out) {

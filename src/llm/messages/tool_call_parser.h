@@ -8,6 +8,7 @@
 // One per sequence; belongs to one thread; the format must outlive it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,7 +67,8 @@ class ToolCallParser {
   void add_arguments(std::string text, MessageDelta& out);
   void consume(size_t bytes);
   void skip_space();
-  std::string argument_json(std::string_view key, std::string_view value) const;
+  std::optional<bool> take_kind(std::string_view& value) const;
+  bool is_declared_string(std::string_view key, std::string_view value) const;
   size_t find_from(std::string_view mark);
 
   const ToolCallFormat& format_;

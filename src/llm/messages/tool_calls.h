@@ -31,6 +31,8 @@ struct ToolCallFormat {
   };
   struct Parameter {  // kTagged: begin KEY after_key VALUE end
     std::string_view begin, after_key, end;
+    // Between after_key and a value that is a string, or another; empty: the schema says which.
+    std::string_view if_string = {}, if_other = {};
   };
 
   struct List {  // of all calls, between the section's markers

@@ -73,6 +73,7 @@ TEST(Reasoning, AnAnswerMayBeMarkedToo) {
        "Here is my thought process: Hm. Here is mine. Here is my response: Yes",
        "Hm. Here is mine.", "Yes"},
       {"seed_oss", ReasoningStart::kMark, "<seed:think>Hm.</seed:think>Yes", "Hm.", "Yes"},
+      {"longcat", ReasoningStart::kMark, "<longcat_think>Hm.</longcat_think>Yes", "Hm.", "Yes"},
       {"gemma4", ReasoningStart::kMark, "<|channel>thought\nHm.\n<channel|>Yes", "Hm.", "Yes"},
       {"gemma4", ReasoningStart::kMark, "<|channel>thou<channel|>Yes", "thou", "Yes"},
       {"gemma4", ReasoningStart::kMark, "<|channel>\nThought", "Thought", ""}};

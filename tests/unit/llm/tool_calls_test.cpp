@@ -28,6 +28,18 @@ const std::map<std::string, std::string> kCalls = {
     {"deepseekv31",
      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"
      "{\"city\": \"Rome\", \"days\": 3}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+    {"deepseekv32",
+     "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n"
+     "<｜DSML｜parameter name=\"city\" string=\"true\">Rome</｜DSML｜parameter>\n"
+     "<｜DSML｜parameter name=\"days\" string=\"false\">3</｜DSML｜parameter>\n"
+     "</｜DSML｜invoke>\n</｜DSML｜function_calls>"},
+    {"longcat_xml",
+     "<longcat_tool_call>get_weather\n<longcat_arg_key>city</longcat_arg_key>\n"
+     "<longcat_arg_value>Rome</longcat_arg_value>\n<longcat_arg_key>days</longcat_arg_key>\n"
+     "<longcat_arg_value>3</longcat_arg_value>\n</longcat_tool_call>"},
+    {"longcat",
+     "<longcat_tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\", "
+     "\"days\": 3}}\n</longcat_tool_call>"},
     {"kimi_k2",
      "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0"
      "<|tool_call_argument_begin|>{\"city\": \"Rome\", \"days\": 3}<|tool_call_end|>"
@@ -175,6 +187,38 @@ TEST(ToolCalls, EveryFormatsGrammarForcesCallsItReads) {
   }
 }
 
+TEST(ToolCalls, AValueMayBeMarkedAsAString) {
+  auto call = [](const std::string& parameters) {
+    return "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n" + parameters +
+           "</｜DSML｜invoke>\n</｜DSML｜function_calls>";
+  };
+  auto parameter = [](const std::string& rest) {
+    return "<｜DSML｜parameter name=\"" + rest + "</｜DSML｜parameter>\n";
+  };
+  std::string text = call(parameter(R"(a" string="true">7)") + parameter(R"(b" string="false">7)") +
+                          parameter("c\" string=\"true\"> line\n") +
+                          parameter(R"(d" string="false">["x"])") + parameter(R"(e">true)"));
+  for (size_t bytes : {size_t{1}, size_t{4}, text.size()}) {
+    EXPECT_EQ(read(with_tools("deepseek_v32"), text, bytes).arguments(0),
+              Json::parse(R"({"a":"7","b":7,"c":" line\n","d":["x"],"e":true})"));
+  }
+  const Tool tool{"f", Json::parse(R"({"type":"object","properties":{"a":{"type":"string"},
+      "b":{"type":"integer"},"c":{},"d":{"enum":["x",1]}}})"),
+                  true};
+  const ToolCallFormat& format = **find_tool_call_format("deepseekv32", {});
+  Grammar grammar =
+      grammar_of(tool_call_grammar(format, std::vector{tool}, {.required = true}).value());
+  for (const char* good :
+       {R"(a" string="true">7)", R"(b" string="false">7)", R"(c" string="true">x)",
+        R"(c" string="false">[1])", R"(d" string="true">x)", R"(d" string="false">1)"}) {
+    EXPECT_TRUE(grammar.matches(call(parameter(good)))) << good;
+  }
+  for (const char* bad : {R"(a" string="false">7)", R"(b" string="true">7)", R"(b">7)",
+                          R"(c" string="false">x)", R"(d" string="true">1)"}) {
+    EXPECT_FALSE(grammar.matches(call(parameter(bad)))) << bad;
+  }
+}
+
 TEST(ToolCalls, LineBreaksMaySeparateTheCallsOfASection) {
   for (const ToolCallFormat& format : tool_call_formats()) {
     if (format.section_begin.empty() || format.is_list()) continue;
@@ -230,6 +274,7 @@ TEST(ToolCalls, FormatsAreFoundByNameAndByTemplate) {
       {"meta-llama-Llama-3.2-3B-Instruct", {"llama3", ""}},
       {"deepseek-ai-DeepSeek-V3.1", {"deepseekv31", "qwen3"}},
       {"llama-cpp-deepseek-r1", {"deepseekv3", "qwen3"}},
+      {"deepseek-ai-DeepSeek-V3.2", {"deepseekv32", "qwen3"}},
       {"GLM-4.6", {"glm45", "qwen3"}},
       {"GLM-4.7-Flash", {"glm45", "qwen3"}},
       {"Kimi-K2-Instruct", {"kimi_k2", ""}},
@@ -270,6 +315,10 @@ TEST(ToolCalls, NewerTemplatesAreToldApart) {
        "<|start_of_role|><|tool_call|> Here is my thought process: Here is my response:"},
       {"qwen", "", "<|start_of_role|> <tool_call>\n</tool_call>"},
       {"olmo3", "", "<function_calls>\nf()\n</function_calls>"},
+      {"longcat", "", "<longcat_tool_call>{\"name\": }</longcat_tool_call>"},
+      {"longcat_xml", "longcat",
+       "<longcat_tool_call>{name}\n<longcat_arg_key></longcat_tool_call> "
+       "<longcat_think></longcat_think>"},
       {"pythonic", "", "[func_name1(a=b)] <|eot|>"},
       {"llama3", "", R"({"name": "", "parameters": {}} <|eot|>)"}};
   for (const auto& [calls, reasoning, source] : cases) {
