@@ -30,5 +30,13 @@ inline Json schema(const Json& json_schema) {
 inline Json tag(std::string_view begin, Json content, std::string_view end) {
   return {{"type", "tag"}, {"begin", begin}, {"content", std::move(content)}, {"end", end}};
 }
+// Any number of `item`.
+inline Json separated(Json item, std::string_view separator) {
+  return {{"type", "tags_with_separator"},
+          {"tags", Json::array({tag("", std::move(item), "")})},
+          {"separator", separator},
+          {"at_least_one", false},
+          {"stop_after_first", false}};
+}
 
 }  // namespace banyan::structural

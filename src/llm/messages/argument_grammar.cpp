@@ -47,57 +47,98 @@ bool may_be_string(const Json& schema) {
   return *type == "string";
 }
 
-// A value between tags: strings are written literally, all else as JSON.
-class TaggedValue {
+// Arguments between tags: strings are written literally, all else as JSON or, in formats with
+// nested tags, member by member.
+class TaggedGrammar {
  public:
-  TaggedValue(const ToolCallFormat& format, const Tool& tool)
-      : parameter_(format.parameter), format_(format), tool_(tool) {}
+  TaggedGrammar(const ToolCallFormat& format, const Tool& tool)
+      : tags_(format.parameter), format_(format), tool_(tool) {}
 
-  // With its end.
-  Result<Json> value(const Json& schema, const std::string& place) const {
-    if (schema.is_object() && (schema.contains("enum") || schema.contains("const"))) {
-      return constants(schema, place);
+  // Of all arguments, or of an object.
+  Result<Json> members(const Json& schema, const std::string& place) const {
+    Json elements = Json::array();
+    Members members = TRY(members_of(schema, place));
+    for (const auto& [key, value_schema] : members.properties.items()) {
+      Json one = TRY(parameter(key, value_schema, place + "/properties/" + key));
+      elements.push_back(members.must(key) ? std::move(one) : optional(std::move(one)));
     }
-    if (!may_be_string(schema)) return other(schema);
-    if (tool_.strict) TRY(check_enforceable(format_, schema, kStringRules, place));
-    bool always = schema.is_object() && schema.value("type", Json()) == "string";
-    if (always || parameter_.if_other.empty()) return string();
-    return either({string(), other(schema)});
+    if (elements.empty()) return constant("");
+    return sequence(std::move(elements));
   }
 
  private:
-  Result<Json> constants(const Json& schema, const std::string& place) const {
+  Result<Json> parameter(const std::string& key, const Json& schema,
+                         const std::string& place) const {
+    Json elements = text_elements({tags_.begin});
+    elements.push_back(constant(key));
+    append_text(tags_.after_key, elements);
+    std::string end(tags_.end);
+    if (tags_.nested) end += key + std::string(tags_.after_key);
+    elements.push_back(TRY(value(schema, end, place)));
+    return sequence(std::move(elements));
+  }
+
+  // With its end.
+  Result<Json> value(const Json& schema, std::string_view end, const std::string& place) const {
+    if (schema.is_object() && (schema.contains("enum") || schema.contains("const"))) {
+      return constants(schema, end, place);
+    }
+    const Json type = schema.is_object() ? schema.value("type", Json()) : Json();
+    bool structured = type == "object" || type == "array";
+    if (tags_.nested && structured) return nested(schema, end, place);
+    if (!may_be_string(schema)) return other(schema, end);
+    if (tool_.strict) TRY(check_enforceable(format_, schema, kStringRules, place));
+    if (type == "string" || tags_.if_other.empty()) return string(end, type == "string");
+    return either({string(end, false), other(schema, end)});
+  }
+
+  Result<Json> nested(const Json& schema, std::string_view end, const std::string& place) const {
+    if (tool_.strict) TRY(check_enforceable(format_, schema, kStructureRules, place));
+    if (schema["type"] == "array") {
+      Json item = TRY(parameter("item", schema.value("items", Json(true)), place + "/items"));
+      return between(false, separated(std::move(item), ""), end);
+    }
+    if (!schema.contains("properties")) return string(end, false);
+    return between(false, TRY(members(schema, place)), end);
+  }
+
+  Result<Json> constants(const Json& schema, std::string_view end, const std::string& place) const {
     Json values = schema.value("enum", Json::array());
     if (schema.contains("const")) values = Json::array({schema["const"]});
     Json ways = Json::array();
     for (const Json& value : values) {
       bool string = value.is_string();
       Json text = constant(string ? value.get<std::string>() : value.dump());
-      ways.push_back(between(string, std::move(text), parameter_.end));
+      ways.push_back(between(string, std::move(text), end));
     }
     if (ways.empty()) return invalid_argument("{}: enum must not be empty", place);
     return either(std::move(ways));
   }
 
-  Json string() const {
-    std::string_view end = parameter_.end;
-    size_t mark = end.find('<'), rest = end.find('>', mark) + 1;
-    return between(true, tag("", any_text(), end.substr(mark, rest - mark)), end.substr(rest));
+  // Free text up to the first tag of `end`. A value that is `always` a string has no tag in it.
+  Json string(std::string_view end, bool always) const {
+    size_t begin = end.find('<'), size = end.find('>', begin) + 1 - begin;
+    if (tags_.nested) {
+      begin = 0;
+      size = always ? tags_.begin.size() : end.size();
+    }
+    std::string_view mark = end.substr(begin, size), rest = end.substr(begin + size);
+    return between(true, tag("", any_text(), mark), rest);
   }
 
-  Json other(const Json& schema) const {
-    return between(false, json_value(schema, tool_.parameters), parameter_.end);
+  Json other(const Json& schema, std::string_view end) const {
+    return between(false, json_value(schema, tool_.parameters), end);
   }
 
   // `value` after the mark of its kind, and `end`.
   Json between(bool string, Json value, std::string_view end) const {
-    Json elements = text_elements({string ? parameter_.if_string : parameter_.if_other});
+    Json elements = text_elements({string ? tags_.if_string : tags_.if_other});
     elements.push_back(std::move(value));
     append_text(end, elements);
     return sequence(std::move(elements));
   }
 
-  const ToolCallFormat::Parameter& parameter_;
+  const ToolCallFormat::Parameter& tags_;
   const ToolCallFormat& format_;
   const Tool& tool_;
 };
@@ -144,19 +185,7 @@ Result<Members> members_of(const Json& schema, const std::string& place) {
 }
 
 Result<Json> tagged_arguments(const ToolCallFormat& format, const Tool& tool) {
-  Json elements = Json::array();
-  Members members = TRY(members_of(tool.parameters, tool.name));
-  TaggedValue values(format, tool);
-  for (const auto& [key, schema] : members.properties.items()) {
-    Json one = text_elements({format.parameter.begin});
-    one.push_back(constant(key));
-    append_text(format.parameter.after_key, one);
-    one.push_back(TRY(values.value(schema, tool.name + "/properties/" + key)));
-    Json whole = sequence(std::move(one));
-    elements.push_back(members.must(key) ? std::move(whole) : optional(std::move(whole)));
-  }
-  if (elements.empty()) return constant("");
-  return sequence(std::move(elements));
+  return TaggedGrammar(format, tool).members(tool.parameters, tool.name);
 }
 
 }  // namespace banyan

@@ -26,6 +26,11 @@ Result<Json> literal_arguments(const ToolCallFormat& format, const Tool& tool, b
 // Rules for strings that no grammar of free text between marks enforces.
 inline constexpr std::string_view kStringRules[] = {"minLength", "maxLength", "pattern", "format",
                                                     "anyOf",     "oneOf",     "allOf",   "$ref"};
+// Rules of structure that no grammar of values enforces that a format writes in a way of its own.
+inline constexpr std::string_view kStructureRules[] = {
+    "anyOf",       "oneOf",       "allOf",
+    "$ref",        "minItems",    "maxItems",
+    "uniqueItems", "prefixItems", "patternProperties"};
 // kUnsupported if `schema` has one of `rules`.
 Result<void> check_enforceable(const ToolCallFormat& format, const Json& schema,
                                std::span<const std::string_view> rules, const std::string& place);

@@ -2,7 +2,6 @@
 // Python's too, but for True and False. With a quotation mark of the format's own, strings are free
 // text between two of them, and objects are written like the arguments themselves.
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -16,21 +15,8 @@ namespace {
 
 using namespace structural;
 
-constexpr std::array<std::string_view, 9> kStructureRules = {
-    "anyOf",       "oneOf",       "allOf",
-    "$ref",        "minItems",    "maxItems",
-    "uniqueItems", "prefixItems", "patternProperties"};
-
 Json regex(std::string_view pattern) {
   return {{"type", "regex"}, {"pattern", pattern}};
-}
-
-Json separated(Json item, const char* separator) {
-  return {{"type", "tags_with_separator"},
-          {"tags", Json::array({tag("", std::move(item), "")})},
-          {"separator", separator},
-          {"at_least_one", false},
-          {"stop_after_first", false}};
 }
 
 class LiteralGrammar {

@@ -31,6 +31,12 @@ constexpr auto kReasoningFormats = std::to_array<ReasoningFormat>({
      .end = "<channel|>",
      .label = "thought",
      .special = true},
+    {.name = "minimax-m3",
+     .aliases = {"minimax_m3"},
+     .in_template = {"<mm:think>", "</mm:think>"},
+     .begin = "<mm:think>",
+     .end = "</mm:think>",
+     .ends_none = true},
     {.name = "seed_oss",
      .aliases = {"seed"},
      .in_template = {"<seed:think>", "</seed:think>"},
@@ -129,7 +135,10 @@ Json grammar_after_reasoning(const ReasoningFormat& format, ReasoningStart start
   Json thought =
       sequence({optional(constant("\n")), tag(inside ? "" : format.begin, any_text(), format.end),
                 optional(constant("\n\n"))});
-  return sequence({inside ? std::move(thought) : optional(std::move(thought)), std::move(grammar)});
+  if (inside) return sequence({std::move(thought), std::move(grammar)});
+  Json none = constant("");
+  if (format.ends_none) none = optional(constant(format.end));
+  return sequence({either({std::move(thought), std::move(none)}), std::move(grammar)});
 }
 
 ReasoningParser::ReasoningParser(const ReasoningFormat& format, ReasoningStart start,
@@ -170,18 +179,22 @@ bool ReasoningParser::step_between() {
   if (first == buffer_.size()) return false;
   std::string_view text = std::string_view(buffer_).substr(first);
   bool inside = state_ == State::kStart && start_ == ReasoningStart::kInside;
-  std::string_view begin, answer;
+  std::string_view begin, answer, none;
   if (state_ == State::kStart && start_ != ReasoningStart::kOutside) begin = format_.begin;
+  bool undecided = state_ == State::kStart && start_ == ReasoningStart::kMark;
+  if (undecided && format_.ends_none) none = format_.end;
   if (!inside) answer = format_.answer_begin;
-  for (std::string_view mark : {begin, answer}) {
+  for (std::string_view mark : {begin, answer, none}) {
     if (mark.empty() || !text.starts_with(mark)) continue;
-    state_ = mark == begin ? State::kInside : State::kAnswer;
+    state_ = mark == begin ? State::kInside : mark == none ? State::kAfter : State::kAnswer;
     labelled_ = mark == begin && !format_.label.empty();
     begun_ = false;
     buffer_.erase(0, first + mark.size());
     return true;
   }
-  if (begin.starts_with(text) || answer.starts_with(text)) return false;
+  for (std::string_view mark : {begin, answer, none}) {
+    if (mark.starts_with(text)) return false;
+  }
   state_ = inside ? State::kInside : State::kContent;
   return true;
 }

@@ -23,6 +23,7 @@ struct ReasoningFormat {
   std::string_view answer_begin = {}, answer_end = {};
   std::string_view label = {};  // a word after `begin` that does not belong to the reasoning
   bool special = false;         // the markers are special tokens
+  bool ends_none = false;       // an answer without reasoning may begin with `end`
 };
 
 std::span<const ReasoningFormat> reasoning_formats();

@@ -15,20 +15,12 @@ using Style = ToolCallFormat::Style;
 
 constexpr size_t kCallHeaderBytesMax = 1024;  // of a call, before its arguments
 constexpr size_t kEarlyArgumentsMax = 16 << 10;
+const Json kAnything;  // a schema
 
 // The first marker in a text of markers and whitespace: the first tag of "</arg_key>\n<arg_value>".
 std::string_view first_word(std::string_view text) {
   text = trim_space(text);
   return text.substr(0, text.find_first_of(kSpace));
-}
-
-// What is no JSON is a string.
-std::string argument_json(std::string_view value, bool string) {
-  if (!string) {
-    Result<Json> parsed = parse_json(trim_space(value), "argument");
-    if (parsed) return dump_json(*parsed);
-  }
-  return dump_json(Json(value));
 }
 
 }  // namespace
@@ -352,7 +344,13 @@ bool ToolCallParser::step_parameters(MessageDelta& out) {
   skip_space();
   if (buffer_.empty()) return false;
   std::string_view begin = format_.parameter.begin, after = first_word(format_.parameter.after_key);
-  std::string_view marks[] = {begin, format_.end, format_.begin};
+  std::string_view ends[] = {format_.end, format_.begin};
+  if (partial_mark(buffer_, ends) == buffer_.size()) return false;
+  if (buffer_.starts_with(format_.end) || buffer_.starts_with(format_.begin)) {
+    add_arguments(parameters_ == 0 ? "{}" : "}", out);
+    state_ = State::kTail;
+    return true;
+  }
   if (buffer_.starts_with(begin)) {
     size_t end = buffer_.find(after, begin.size());
     if (end == buffer_.npos && buffer_.size() <= kCallHeaderBytesMax) return false;
@@ -361,22 +359,21 @@ bool ToolCallParser::step_parameters(MessageDelta& out) {
       return true;
     }
     key_ = trim_space(std::string_view(buffer_).substr(begin.size(), end - begin.size()));
+    in_value_ = !format_.parameter.nested || !buffer_.starts_with(format_.parameter.end);
+    element_ = {};
     consume(end + after.size());
-    in_value_ = true;
     return true;
   }
-  if (buffer_.starts_with(format_.end) || buffer_.starts_with(format_.begin)) {
-    add_arguments(parameters_ == 0 ? "{}" : "}", out);
-    state_ = State::kTail;
-    return true;
-  }
-  if (partial_mark(buffer_, marks) == buffer_.size()) return false;
   // Neither marker: a tag that closes the list, or unexpected text.
-  consume(std::min(buffer_.find('<', 1), buffer_.size()));
-  return true;
+  std::string_view marks[] = {begin, format_.end, format_.begin};
+  size_t first =
+      std::min(find_mark(buffer_, marks).at, buffer_.size() - partial_mark(buffer_, marks));
+  consume(first);
+  return first > 0;
 }
 
 bool ToolCallParser::step_parameter_value(MessageDelta& out) {
+  if (format_.parameter.nested) return step_elements(out);
   std::string_view last = first_word(format_.parameter.end);
   size_t end = find_from(last);
   if (end == buffer_.npos) return false;
@@ -393,13 +390,28 @@ bool ToolCallParser::step_parameter_value(MessageDelta& out) {
   }
   bool own_line = format_.parameter.end.starts_with('\n');
   if (own_line && value.ends_with('\n')) value.remove_suffix(1);
-  std::optional<bool> kind = take_kind(value);
-  bool string = kind ? *kind : is_declared_string(key_, value);
-  std::string json = dump_json(Json(key_)) + ": " + argument_json(value, string);
+  std::optional<bool> string = take_kind(value);
+  ArgumentSchema schema = string ? ArgumentSchema(kAnything) : schema_of_value();
+  Json json = string && *string ? Json(value) : value_of_text(value, schema);
   consume(end + last.size());
-  in_value_ = false;
-  add_arguments((parameters_++ == 0 ? "{" : ", ") + json, out);
+  add_parameter(json, out);
   return true;
+}
+
+bool ToolCallParser::step_elements(MessageDelta& out) {
+  std::optional<ElementEnd> end = element_.find(format_, buffer_);
+  if (!end) return false;
+  std::string_view value = std::string_view(buffer_).substr(0, end->value);
+  Json json = element_value(format_, value, schema_of_value());
+  consume(end->next);
+  add_parameter(json, out);
+  return true;
+}
+
+void ToolCallParser::add_parameter(const Json& value, MessageDelta& out) {
+  in_value_ = false;
+  std::string text = dump_json(Json(key_)) + ": " + dump_json(value);
+  add_arguments((parameters_++ == 0 ? "{" : ", ") + text, out);
 }
 
 // Takes the mark that says whether a value is a string from its front; nothing if there is none.
@@ -416,21 +428,10 @@ std::optional<bool> ToolCallParser::take_kind(std::string_view& value) const {
   return {};
 }
 
-bool ToolCallParser::is_declared_string(std::string_view key, std::string_view value) const {
-  bool string = false;
-  for (const Tool& tool : tools_) {
-    if (tool.name != name_ || !tool.parameters.is_object()) continue;
-    auto properties = tool.parameters.find("properties");
-    if (properties == tool.parameters.end() || !properties->is_object()) continue;
-    auto schema = properties->find(key);
-    if (schema == properties->end() || !schema->is_object()) continue;
-    string = schema->value("type", Json()) == "string";
-    auto values = schema->find("enum");
-    if (values != schema->end() && values->is_array()) {
-      string |= std::ranges::find(*values, Json(value)) != values->end();
-    }
-  }
-  return string;
+// Of the current argument.
+ArgumentSchema ToolCallParser::schema_of_value() const {
+  auto tool = std::ranges::find(tools_, name_, &Tool::name);
+  return ArgumentSchema(tool == tools_.end() ? kAnything : tool->parameters).member(key_);
 }
 
 void ToolCallParser::finish(MessageDelta& out) {

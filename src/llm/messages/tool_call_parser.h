@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "llm/messages/argument_schema.h"
+#include "llm/messages/element_reader.h"
 #include "llm/messages/literal_reader.h"
 #include "llm/messages/message_delta.h"
 #include "llm/messages/tool_call_json.h"
@@ -67,8 +69,10 @@ class ToolCallParser {
   void add_arguments(std::string text, MessageDelta& out);
   void consume(size_t bytes);
   void skip_space();
+  bool step_elements(MessageDelta& out);
+  void add_parameter(const Json& value, MessageDelta& out);
   std::optional<bool> take_kind(std::string_view& value) const;
-  bool is_declared_string(std::string_view key, std::string_view value) const;
+  ArgumentSchema schema_of_value() const;
   size_t find_from(std::string_view mark);
 
   const ToolCallFormat& format_;
@@ -89,6 +93,7 @@ class ToolCallParser {
   LiteralReader literals_;
   std::string key_;  // of the current argument
   bool in_value_ = false;
+  ElementExtent element_;  // of its value
   size_t parameters_ = 0;  // of the current call so far; in bytes where they are JSON
 };
 

@@ -33,6 +33,9 @@ struct ToolCallFormat {
     std::string_view begin, after_key, end;
     // Between after_key and a value that is a string, or another; empty: the schema says which.
     std::string_view if_string = {}, if_other = {};
+    // The value ends with end KEY after_key. Members of objects, and items of lists with the key
+    // "item", are written in the same way.
+    bool nested = false;
   };
 
   struct List {  // of all calls, between the section's markers

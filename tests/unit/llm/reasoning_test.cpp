@@ -73,6 +73,10 @@ TEST(Reasoning, AnAnswerMayBeMarkedToo) {
        "Here is my thought process: Hm. Here is mine. Here is my response: Yes",
        "Hm. Here is mine.", "Yes"},
       {"seed_oss", ReasoningStart::kMark, "<seed:think>Hm.</seed:think>Yes", "Hm.", "Yes"},
+      {"minimax-m3", ReasoningStart::kMark, "<mm:think>Hm.</mm:think>Yes", "Hm.", "Yes"},
+      {"minimax-m3", ReasoningStart::kMark, "</mm:think>\nYes </mm:think>", "", "Yes </mm:think>"},
+      {"minimax-m3", ReasoningStart::kMark, "</mm:th", "", "</mm:th"},
+      {"minimax-m3", ReasoningStart::kOutside, "</mm:think>Yes", "", "</mm:think>Yes"},
       {"longcat", ReasoningStart::kMark, "<longcat_think>Hm.</longcat_think>Yes", "Hm.", "Yes"},
       {"gemma4", ReasoningStart::kMark, "<|channel>thought\nHm.\n<channel|>Yes", "Hm.", "Yes"},
       {"gemma4", ReasoningStart::kMark, "<|channel>thou<channel|>Yes", "thou", "Yes"},
@@ -154,6 +158,12 @@ TEST(Reasoning, AGrammarBeginsAfterIt) {
   EXPECT_TRUE(framed.matches("Hm</think>\n\n<response>\n7\n</response>"));
   EXPECT_TRUE(framed.matches("Hm</think>\n\n7"));
   EXPECT_FALSE(framed.matches("Hm</think>\n\n<response>7"));
+  const ReasoningFormat& minimax = **find_reasoning_format("minimax_m3", {});
+  Grammar adaptive = grammar_of(grammar_after_reasoning(minimax, ReasoningStart::kMark, digit));
+  EXPECT_TRUE(adaptive.matches("<mm:think>Hm</mm:think>7"));
+  EXPECT_TRUE(adaptive.matches("</mm:think>7"));
+  EXPECT_TRUE(adaptive.matches("7"));
+  EXPECT_FALSE(adaptive.matches_prefix("Hm"));
 }
 
 TEST(Harmony, ChannelsAreReasoningContentAndCalls) {

@@ -54,6 +54,10 @@ const std::map<std::string, std::string> kCalls = {
      "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter "
      "name=\"city\">Rome</parameter>\n"
      "<parameter name=\"days\">3</parameter>\n</invoke>\n</minimax:tool_call>"},
+    {"minimax-m3",
+     "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"get_weather\">"
+     "]<]minimax[>[<city>Rome]<]minimax[>[</city>]<]minimax[>[<days>3]<]minimax[>[</days>"
+     "]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>"},
     {"mistral", "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Rome\", \"days\": 3}"},
     {"mistral_list",
      "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\", \"days\": 3}}]"},
@@ -219,6 +223,87 @@ TEST(ToolCalls, AValueMayBeMarkedAsAString) {
   }
 }
 
+// MiniMax-M3's tags, without the mark that stands before each.
+std::string in_namespace(std::string_view text) {
+  std::string all;
+  for (char c : text) all += c == '<' ? "]<]minimax[>[<" : std::string(1, c);
+  return all;
+}
+
+std::string nested_call(std::string_view arguments) {
+  return in_namespace("<tool_call>\n<invoke name=\"f\">" + std::string(arguments) +
+                      "</invoke>\n</tool_call>");
+}
+
+const Tool kNested = {"f", Json::parse(R"({"type":"object","properties":{
+    "name":{"type":"string"},"n":{"type":"integer"},"list":{"type":"array","items":{"$ref":
+    "#/$defs/point"}},"inner":{"type":"object","properties":{"on":{"type":"boolean"},"s":{"type":
+    "string"},"tags":{"type":"array","items":{"type":"string"}}},"required":["on"]},
+    "any":{},"maybe":{"anyOf":[{"type":"string"},{"type":"null"}]},"open":{"type":"object"}},
+    "$defs":{"point":{"type":"object","properties":{"x":{"type":"number"}}}}})")};
+
+TEST(ToolCalls, NestedTagsBecomeObjectsAndLists) {
+  struct Case {
+    std::string arguments, json;
+  };
+  const std::vector<Case> cases = {
+      {"<name>7</name><n>7</n>", R"({"name":"7","n":7})"},
+      {"\n<name> a\n b </name> \n<n> 7 </n>\n", R"({"name":" a\n b ","n":7})"},
+      {"<list><item><x>1.5</x></item><item><x>2</x><y>z</y></item></list>",
+       R"({"list":[{"x":1.5},{"x":2,"y":"z"}]})"},
+      {"<list></list><inner></inner><name></name>", R"({"list":[],"inner":{},"name":""})"},
+      {"<inner><on>true</on><s>3</s><tags><item>4</item></tags></inner>",
+       R"({"inner":{"on":true,"s":"3","tags":["4"]}})"},
+      {"<any><item>1</item><item>b</item></any>", R"({"any":[1,"b"]})"},
+      {"<any><a>1</a><item>2</item><a>3</a><a>4</a></any>", R"({"any":{"a":[1,3,4],"item":2}})"},
+      {"<any>[1, {}]</any><maybe>8</maybe>", R"({"any":[1,{}],"maybe":"8"})"},
+      {"<maybe>null</maybe><open><any><any>1</any></any></open>",
+       R"({"maybe":null,"open":{"any":{"any":1}}})"},
+      {"<n>1", R"({"n":1})"},
+      {"</n><n>1</n>", R"({"n":1})"},
+      {"<inner><on>true</inner>", R"({"inner":{"on":true}})"}};
+  for (const Case& c : cases) {
+    std::string text = nested_call(c.arguments);
+    MessageParserOptions options = with_tools("minimax_m3");
+    options.tools = {kNested};
+    for (size_t bytes = 1; bytes <= text.size(); bytes += bytes < 20 ? 1 : 37) {
+      Read got = read(options, text, bytes);
+      ASSERT_EQ(got.calls.size(), 1u) << text;
+      EXPECT_EQ(got.arguments(0), Json::parse(c.json)) << text << got.calls[0].arguments;
+      EXPECT_EQ(got.content, "");
+    }
+  }
+}
+
+TEST(ToolCalls, GrammarsOfNestedTagsBindEveryType) {
+  auto grammar = [](const Tool& tool) {
+    return grammar_of(tool_call_grammar(**find_tool_call_format("minimax-m3", {}),
+                                        std::vector{tool}, {.required = true})
+                          .value());
+  };
+  Grammar nested = grammar(kNested);
+  for (const char* good :
+       {"", "<name>it's b\n</name><n>7</n>", "<list></list>",
+        "<list><item><x>1</x></item><item></item></list>",
+        "<inner><on>true</on><s>a</s><tags><item>b</item></tags></inner>",
+        "<any><a>1</a></any><maybe>x</maybe><open><b>c</b></open>", "<any>plain</any>"}) {
+    EXPECT_TRUE(nested.matches(nested_call(good))) << good;
+  }
+  for (const char* bad : {"<n>x</n>", "<n>7</m>", "<name><b>x</b></name>", "<other>1</other>",
+                          "<list><x>1</x></list>", "<inner></inner>",
+                          "<inner><on>maybe</on></inner>", "<inner><s>a</s></inner>"}) {
+    EXPECT_FALSE(nested.matches(nested_call(bad))) << bad;
+  }
+  for (const char* rule :
+       {R"({"type":"string","pattern":"^b+$"})", R"({"type":"array","items":{},"minItems":1})",
+        R"({"type":"object","properties":{"b":{"anyOf":[]}}})"}) {
+    Tool ruled{"f", {{"type", "object"}, {"properties", {{"a", Json::parse(rule)}}}}, true};
+    EXPECT_FALSE(tool_call_grammar(**find_tool_call_format("minimax-m3", {}), std::vector{ruled},
+                                   {.required = true}))
+        << rule;
+  }
+}
+
 TEST(ToolCalls, LineBreaksMaySeparateTheCallsOfASection) {
   for (const ToolCallFormat& format : tool_call_formats()) {
     if (format.section_begin.empty() || format.is_list()) continue;
@@ -280,6 +365,7 @@ TEST(ToolCalls, FormatsAreFoundByNameAndByTemplate) {
       {"Kimi-K2-Instruct", {"kimi_k2", ""}},
       {"Kimi-K2-Thinking", {"kimi_k2", "qwen3"}},
       {"MiniMax-M2", {"minimax-m2", "qwen3"}},
+      {"MiniMax-M3", {"minimax-m3", "minimax-m3"}},
       {"openai-gpt-oss-120b", {"gpt-oss", "gpt-oss"}},
       {"mistralai-Mistral-Nemo-Instruct-2407", {"mistral_list", ""}},
       {"Mistral-Small-3.2-24B-Instruct-2506", {"mistral", ""}},
