@@ -119,6 +119,8 @@ CASES = {
     "granite-moe": {},
     "deepseek-v32": YARN,
     "glm-moe-dsa": {},
+    "deepseek-v2": {},
+    "deepseek-v2-lite": {},
 }
 # What the converter wants of a config besides.
 WANTED = {

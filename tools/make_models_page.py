@@ -26,7 +26,7 @@ where the table says so.
 
 A GGUF file, local or on a hub (`OWNER/NAME:Q4_K_M`, [INSTALL.md](INSTALL.md)), is supported if \
 llama.cpp's `general.architecture` is one of these: `bailingmoe2` (Ling 2.0), `bailingmoe3` (Ling \
-3.0), `deepseek2` (V3 and models with its layers: Kimi K2, Moonlight, GLM-4.7-Flash), \
+3.0), `deepseek2` (V2, V3 and models with its layers: Kimi K2, Moonlight, GLM-4.7-Flash), \
 `deepseek32`, `ernie4_5`, `ernie4_5-moe`, `exaone4`, `gemma2`, `gemma3`, `gemma4`, `glm-dsa` \
 (GLM-5), `glm4`, `glm4moe`, `gpt-oss`, `granite`, `granitehybrid`, `granitemoe`, `hunyuan-dense`, \
 `hunyuan-moe`, `kimi-linear`, `lfm2`, `lfm2moe`, `llama` (also Mistral and Mixtral), `llama4`, \
@@ -37,8 +37,9 @@ Olmo 3), `phi3`, `qwen2`, `qwen3`, `qwen35` and `qwen35moe` (also Qwen3.6), `qwe
 Its tensors may be F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, \
 IQ4_NL, IQ4_XS or MXFP4. All stay packed in memory, unless `--quantization` or `--dtype` requests \
 otherwise. GGUF lacks some settings of `config.json`. The window of Mistral 7B v0.1 is missing, as \
-are limits of Mamba's time steps and the scale of Mistral Small 4's queries beyond 8k tokens, and \
-llama.cpp computes without them too. So is whether a SentencePiece tokenizer adds a space after a \
+are limits of Mamba's time steps, the scale of Mistral Small 4's queries beyond 8k tokens and, in \
+older files, DeepSeek-V2's groups of experts, and llama.cpp computes without them too. So is \
+whether a SentencePiece tokenizer adds a space after a \
 special token; as in llama.cpp, it does.
 
 """

@@ -45,6 +45,7 @@ Result<const Family*> find_family(std::string_view architecture,
                                   std::span<const Family> families = registered_families());
 
 // One loader per family and config spelling.
+LoadFamily load_deepseek_v2;
 LoadFamily load_deepseek_v3;
 LoadFamily load_deepseek_v32;
 LoadFamily load_ernie4_5;

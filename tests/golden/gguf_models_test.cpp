@@ -245,6 +245,11 @@ TEST(GgufMetadata, OfChosenExpertsAndKeysIsChecked) {
   wrong("minimax-m3", "minimax-m3.expert_gating_func", 1,
         "expert_gating_func is 1; supported: 2 (sigmoid)");
   wrong("minimax-m3", "minimax-m3.expert_weights_norm", false, "expert_weights_norm is false");
+  wrong("deepseek-v2", "deepseek2.expert_gating_func", 3,
+        "expert_gating_func is 3; supported: 2 (sigmoid)");
+  wrong("deepseek-v2", "deepseek2.expert_weights_norm", true, "norm_topk_prob = true");
+  wrong("deepseek-v32", "deepseek32.expert_gating_func", 1,
+        "expert_gating_func is 1; supported: 2 (sigmoid)");
   wrong("deepseek-v32", "deepseek32.attention.indexer.top_k", 0, "indexer.top_k is 0");
   wrong("glm-moe-dsa", "glm-dsa.attention.indexer.types", {true, false},
         "attention.indexer.types has 2 entries for 4 layers");

@@ -110,6 +110,40 @@ def noaux(**more):
     } | more
 
 
+def deepseek_v2(**more):
+    """Softmax routing with weights as they are, and YaRN that also scales the scores."""
+    config = decoder(
+        "DeepseekV2ForCausalLM",
+        "deepseek_v2",
+        num_attention_heads=3,
+        num_key_value_heads=3,
+        kv_lora_rank=12,
+        qk_nope_head_dim=10,
+        qk_rope_head_dim=6,
+        v_head_dim=8,
+        moe_intermediate_size=10,
+        n_routed_experts=8,
+        n_shared_experts=2,
+        num_experts_per_tok=3,
+        moe_layer_freq=1,
+        norm_topk_prob=False,
+        scoring_func="softmax",
+        first_k_dense_replace=1,
+        rope_scaling={
+            "type": "yarn",
+            "factor": 4.0,
+            "beta_fast": 32,
+            "beta_slow": 1,
+            "mscale": 0.707,
+            "mscale_all_dim": 0.707,
+            "original_max_position_embeddings": 64,
+        },
+        rms_norm_eps=1e-6,
+    )
+    config.pop("head_dim")
+    return config | more
+
+
 def grown(name, notes, seed, config, **more):
     return Case(
         name=name, notes=notes, seed=seed, config=config, prompt_tokens=40, grown=True, **more
@@ -529,6 +563,31 @@ GROWN_CASES = [
             ).items()
             if k != "num_nextn_predict_layers"
         },
+    ),
+    grown(
+        "deepseek-v2",
+        "q of low rank, groups scored by their best expert, a factor on routing weights",
+        1251,
+        deepseek_v2(
+            q_lora_rank=14,
+            topk_method="group_limited_greedy",
+            n_group=4,
+            topk_group=2,
+            routed_scaling_factor=4.0,
+        ),
+    ),
+    grown(
+        "deepseek-v2-lite",
+        "q without a rank, experts chosen from all",
+        1252,
+        deepseek_v2(
+            q_lora_rank=None,
+            topk_method="greedy",
+            n_group=1,
+            topk_group=1,
+            routed_scaling_factor=1.0,
+            num_hidden_layers=2,
+        ),
     ),
     grown(
         "gemma4",

@@ -76,11 +76,24 @@ class MoeReader {
   }
 
   void read_groups(const RouterGroups& d, RouterShape& r) const {
+    if (defaults_.router.greedy) {
+      r.group_score = GroupScore::kMax;
+      if (!limits_groups()) return;
+    } else {
+      config_.only("topk_method", {"noaux_tc"});
+    }
     r.groups = number(kGroups, d.all, kNumberOfExperts);
     r.top_groups = number(kTopGroups, d.chosen, kNumberOfExperts);
     bool grouped = !config_.has("use_grouped_topk") || config_.flag("use_grouped_topk");
     if (!grouped) r.groups = r.top_groups = 1;
-    config_.only("topk_method", {"noaux_tc"});
+  }
+
+  bool limits_groups() const {
+    constexpr std::string_view kKey = "topk_method", kLimited = "group_limited_greedy";
+    config_.only(kKey, {"greedy", "gready", kLimited});  // "gready": a default of the authors' code
+    bool limits = config_.text_or(kKey, "greedy") == kLimited;
+    if (!limits) config_.ignore({"n_group", "topk_group"});
+    return limits;
   }
 
   int64_t shared_width(int64_t intermediate) const {

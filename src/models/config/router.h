@@ -34,7 +34,8 @@ struct RouterDefaults {
   RouterFlag bias = RouterFlag::fixed(false);  // selection only; not part of the weights
   std::optional<double> scale;                 // routed scaling factor; nullopt: none
   std::optional<RouterGroups> groups;          // nullopt: the family has no groups
-  bool identity_experts = false;               // some experts may be identities
+  bool greedy = false;  // DeepSeek-V2: groups are optional, and scored by their best expert
+  bool identity_experts = false;  // some experts may be identities
 };
 
 // The intermediate size of an expert.
@@ -71,6 +72,15 @@ constexpr MoeDefaults deepseek_moe(const RouterGroups& groups, double scale, int
                      .scale = scale,
                      .groups = groups},
           .shared = 1};
+}
+
+// DeepSeek-V2's: softmax scores as they are, without a selection bias.
+constexpr MoeDefaults deepseek_v2_moe() {
+  return {.router = {.normalise = RouterFlag::fixed(false),
+                     .scale = 1,
+                     .groups = RouterGroups{},
+                     .greedy = true},
+          .shared = 2};
 }
 
 }  // namespace banyan

@@ -33,23 +33,30 @@ void read_grouped_experts(GgufConfig& c) {
   if (!c.has("leading_dense_block_count")) c.set("first_k_dense_replace", 0);
 }
 
-}  // namespace
-
-void read_deepseek2(GgufConfig& c) {
+void read_layers(GgufConfig& c) {
   read_latent_attention(c);
   c.copy("nextn_predict_layers", "num_nextn_predict_layers");
   read_grouped_experts(c);
-  // Files that do not name the function use softmax, or sigmoid if they have its bias.
+}
+
+}  // namespace
+
+// V2 or V3. Files that do not name the function that chooses experts use V2's softmax, or sigmoid
+// if they have its bias.
+void read_deepseek2(GgufConfig& c) {
+  read_layers(c);
   int64_t dense = c.integer("leading_dense_block_count", 0);
   bool biased = c.stores(fmt::format("model.layers.{}.mlp.gate.e_score_correction_bias", dense));
-  c.expect(biased || c.has("expert_gating_func"),
-           "experts that are chosen by softmax (DeepSeek-V2) are not supported");
-  c.expect_gating(2, "sigmoid");
+  if (biased || c.integer("expert_gating_func", 1) != 1) return c.expect_gating(2, "sigmoid");
+  c.set("architectures", Json::array({"DeepseekV2ForCausalLM"}));
+  bool grouped = c.integer("expert_group_count", 1) > 1;
+  c.set("topk_method", grouped ? "group_limited_greedy" : "greedy");
 }
 
 // In some files layers use what an earlier one has chosen.
 void read_token_index(GgufConfig& c) {
-  read_deepseek2(c);
+  read_layers(c);
+  c.expect_gating(2, "sigmoid");
   c.set("index_n_heads", c.required("attention.indexer.head_count"));
   c.set("index_head_dim", c.required("attention.indexer.key_length"));
   c.set("index_topk", c.required("attention.indexer.top_k"));

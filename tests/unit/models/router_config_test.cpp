@@ -147,6 +147,32 @@ TEST(RouterConfig, GroupsAreSwitchedOff) {
   EXPECT_EQ(moe.router.top_groups, 1);
 }
 
+TEST(RouterConfig, OfDeepseekV2HasGroupsOnlyIfItsMethodLimitsThem) {
+  Json config = {{"n_routed_experts", 24},
+                 {"num_experts_per_tok", 3},
+                 {"n_group", 6},
+                 {"topk_group", 2},
+                 {"norm_topk_prob", false},
+                 {"scoring_func", "softmax"},
+                 {"moe_intermediate_size", 48},
+                 {"n_shared_experts", 1}};
+  for (const char* method : {"greedy", "gready", "group_limited_greedy"}) {
+    config["topk_method"] = method;
+    auto [moe, error] = read(config, deepseek_v2_moe());
+    EXPECT_EQ(error, "");
+    bool limited = config["topk_method"] == "group_limited_greedy";
+    EXPECT_EQ(moe.router.groups, limited ? 6 : 1) << method;
+    EXPECT_EQ(moe.router.top_groups, limited ? 2 : 1) << method;
+    if (limited) EXPECT_EQ(moe.router.group_score, GroupScore::kMax);
+    EXPECT_FALSE(moe.router.normalise);
+  }
+  config["topk_method"] = "noaux_tc";
+  expect_words(read(config, deepseek_v2_moe()).error, "topk_method");
+  config["topk_method"] = "greedy";
+  config["norm_topk_prob"] = true;
+  expect_words(read(config, deepseek_v2_moe()).error, "norm_topk_prob = true");
+}
+
 TEST(RouterConfig, LeftOutNumbersAreTheFamilys) {
   auto [moe, error] = read(Json::object(), {.router = {.experts = 32, .top_k = 4, .scale = 1.5},
                                             .intermediate = ExpertWidth::fixed(96),

@@ -1,3 +1,4 @@
+// DeepSeek-V2: latent attention and softmax routing (DeepSeek-AI 2024, arXiv:2405.04434).
 // DeepSeek-V3, R1, V3.1, Kimi K2 (text) and GLM-4.7-Flash: MLA, and grouped sigmoid routing with a
 // selection bias (DeepSeek-AI 2024, arXiv:2412.19437). In DeepSeek-V3.2 and GLM-5 an index chooses
 // the tokens that a row attends to (DeepSeek-AI 2025, arXiv:2512.02556); in GLM-5 layers may use
@@ -104,6 +105,12 @@ Result<std::unique_ptr<Model>> load(const ConfigFile& config, Builder b, const D
 }
 
 }  // namespace
+
+// The authors' code leaves the scaling factor out where norm_topk_prob is true, and transformers
+// ignores that key. Published checkpoints have false, so true is refused.
+Result<std::unique_ptr<Model>> load_deepseek_v2(const ConfigFile& config, Builder b) {
+  return load(config, b, {.context_tokens = 2048, .dense_layers = 0, .moe = deepseek_v2_moe()});
+}
 
 Result<std::unique_ptr<Model>> load_deepseek_v3(const ConfigFile& config, Builder b) {
   return load(config, b, {});
