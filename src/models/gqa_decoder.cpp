@@ -46,7 +46,11 @@ GqaDecoderConfig read_gqa_decoder(const ConfigFile& config, const Builder& b,
                               .swiglu_oai = defaults.swiglu_oai,
                               .tied = defaults.tied});
   if (defaults.gelu) c.sparse.glu.form = GluForm::kGeluTanh;
-  c.sparse.intermediate = config.integer("intermediate_size", 1, kWidthMax);
+  constexpr std::string_view kIntermediate = "intermediate_size";
+  c.sparse.intermediate =
+      defaults.intermediate > 0
+          ? config.integer_or(kIntermediate, defaults.intermediate, 1, kWidthMax)
+          : config.integer(kIntermediate, 1, kWidthMax);
   c.attention = read_gqa(config, c.decoder(), defaults.attention);
   bool partial = defaults.partial_rotary || defaults.partial != 1;
   double part = partial ? read_partial_rotary_factor(config, defaults.partial) : 1;

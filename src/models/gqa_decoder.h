@@ -15,7 +15,8 @@ namespace banyan {
 
 // Per-family defaults for keys missing from config.json.
 struct GqaDecoderDefaults {
-  int64_t vocabulary = 0;  // 0: the key is required
+  int64_t vocabulary = 0;    // 0: the key is required
+  int64_t intermediate = 0;  // 0: the key is required
   GqaDefaults attention = {};
   int64_t context_tokens = 32768;
   double theta = 10000;

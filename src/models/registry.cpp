@@ -84,6 +84,9 @@ constexpr std::array kFamilies = {
     Family{"GraniteMoeSharedForCausalLM",
            load_granite_moe,
            {"GQA", "experts", "moe-7b-1b-active-shared-experts", ""}},
+    Family{"HYV3ForCausalLM",
+           load_hunyuan_v3,
+           {"GQA", "dense, experts", "Hy3", "MTP layers are skipped"}},
     Family{"HunYuanDenseV1ForCausalLM",
            load_hunyuan_dense,
            {"GQA", "dense", "Hunyuan-0.5B to 7B", ""}},
@@ -170,6 +173,7 @@ constexpr std::array kFamilies = {
             "text only; MTP layers load with --speculative-algorithm NEXTN"}},
     Family{"SeedOssForCausalLM", load_seed_oss, {"GQA", "dense", "Seed-OSS-36B", ""}},
     Family{"SmolLM3ForCausalLM", load_smollm3, {"GQA, windows", "dense", "SmolLM3-3B", ""}},
+    Family{"SolarOpenForCausalLM", load_solar_open, {"GQA", "experts", "Solar-Open-100B", ""}},
 };
 
 // Known but unsupported, with the reason.

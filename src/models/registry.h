@@ -64,6 +64,7 @@ LoadFamily load_granite_hybrid;
 LoadFamily load_granite_moe;
 LoadFamily load_hunyuan_dense;
 LoadFamily load_hunyuan_moe;
+LoadFamily load_hunyuan_v3;
 LoadFamily load_kimi_linear;
 LoadFamily load_lfm2;
 LoadFamily load_lfm2_moe;
@@ -93,5 +94,6 @@ LoadFamily load_qwen3_moe;
 LoadFamily load_qwen3_next;
 LoadFamily load_seed_oss;
 LoadFamily load_smollm3;
+LoadFamily load_solar_open;
 
 }  // namespace banyan

@@ -144,6 +144,10 @@ def deepseek_v2(**more):
     return config | more
 
 
+def without(config, *keys):
+    return {k: v for k, v in config.items() if k not in keys}
+
+
 def grown(name, notes, seed, config, **more):
     return Case(
         name=name, notes=notes, seed=seed, config=config, prompt_tokens=40, grown=True, **more
@@ -587,6 +591,43 @@ GROWN_CASES = [
             topk_group=1,
             routed_scaling_factor=1.0,
             num_hidden_layers=2,
+        ),
+    ),
+    grown(
+        "hy3",
+        "sigmoid routing with a bias and a factor, a shared expert, QK norm, a dense layer",
+        1261,
+        without(
+            decoder(
+                "HYV3ForCausalLM",
+                "hy_v3",
+                rope_parameters={"rope_type": "default", "rope_theta": 1000.0},
+                moe_intermediate_size=10,
+                num_experts=6,
+                num_experts_per_tok=2,
+                num_shared_experts=2,
+                router_scaling_factor=1.7,
+                mlp_layer_types=["dense", "sparse", "sparse"],
+            ),
+            "rope_theta",
+        ),
+    ),
+    grown(
+        "solar-open",
+        "GLM-4.5's experts in every layer, heads that turn whole",
+        262,
+        without(
+            decoder(
+                "SolarOpenForCausalLM",
+                "solar_open",
+                num_hidden_layers=2,
+                rope_parameters={"rope_type": "default", "rope_theta": 1000.0},
+                **noaux(),
+            ),
+            "rope_theta",
+            "intermediate_size",
+            "first_k_dense_replace",
+            "num_nextn_predict_layers",
         ),
     ),
     grown(

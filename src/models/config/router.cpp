@@ -19,17 +19,18 @@ const Spellings kTopK = {"num_experts_per_tok",
                          "top_k_experts",
                          "moe_topk",
                          "moe_k"};
-const Spellings kIntermediate = {"moe_intermediate_size", "expert_ffn_hidden_size"};
+const Spellings kIntermediate = {"moe_intermediate_size", "expert_ffn_hidden_size",
+                                 "expert_hidden_dim"};
 const Spellings kShared = {"n_shared_experts", "num_shared_experts", "num_shared_expert",
                            "moe_num_shared_experts"};
 const Spellings kSharedIntermediate = {"moe_shared_expert_intermediate_size",
                                        "shared_intermediate_size"};
 const Spellings kGroups = {"n_group", "num_expert_group"};
 const Spellings kTopGroups = {"topk_group"};
-const Spellings kScale = {"routed_scaling_factor"};
+const Spellings kScale = {"routed_scaling_factor", "router_scaling_factor"};
 const Spellings kIdentityExperts = {"zero_expert_num"};
 const Spellings kScore = {"scoring_func", "score_function", "moe_router_activation_func"};
-const Spellings kNormalise = {"norm_topk_prob", "moe_renormalize"};
+const Spellings kNormalise = {"norm_topk_prob", "moe_renormalize", "route_norm"};
 const Spellings kBias = {"moe_router_enable_expert_bias", "use_expert_bias", "use_routing_bias",
                          "moe_use_aux_free"};
 

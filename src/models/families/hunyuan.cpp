@@ -1,4 +1,5 @@
-// Hunyuan, dense and MoE: QK norm after the rotary embedding.
+// Hunyuan, dense and MoE: QK norm after the rotary embedding. Hy3: QK norm before it, and sigmoid
+// routing with a selection bias.
 #include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
@@ -39,6 +40,35 @@ Result<std::unique_ptr<Model>> load_hunyuan_moe(const ConfigFile& config, Builde
   moe.shared_name = "shared_mlp";
   config.only("use_mixed_mlp_moe", {true});
   c.sparse.moe_layers.assign(c.layers.size(), true);
+  return make_gqa_decoder(config, b, c);
+}
+
+Result<std::unique_ptr<Model>> load_hunyuan_v3(const ConfigFile& config, Builder b) {
+  GqaDecoderConfig c = read_gqa_decoder(
+      config, b,
+      {.attention = {.kv_heads = 8, .head_dim = 128}, .context_tokens = 131072, .eps = 1e-5});
+  c.attention.head_norms = true;
+  MoeConfig& moe = c.sparse.moe;
+  moe = read_moe(config, c.decoder().hidden,
+                 {.router = {.experts = 192,
+                             .top_k = 8,
+                             .score = RouterScore::kSigmoid,
+                             .bias = RouterFlag::fixed(true),
+                             .scale = 2.826},
+                  .intermediate = ExpertWidth::unless_said(1536),
+                  .shared = 1});
+  moe.router_name = "router.gate";
+  moe.bias_name = "expert_bias";
+  moe.shared_name = "shared_mlp";
+  c.sparse.moe_layers = read_moe_layers(config, c.decoder().layers, 1);
+  for (const char* key : {"qk_norm", "use_qk_norm", "moe_router_use_sigmoid"}) {
+    config.only(key, {true});
+  }
+  for (const char* key : {"attention_bias", "mlp_bias"}) config.only(key, {false});
+  read_prediction_layers(config, b, c.decoder().layers);
+  // Everything here is computed in f32.
+  config.ignore(
+      {"enable_attention_fp32_softmax", "enable_lm_head_fp32", "enable_moe_fp32_combine"});
   return make_gqa_decoder(config, b, c);
 }
 
