@@ -89,7 +89,11 @@ void read_feed_forward(const ConfigFile& config, NemotronConfig& c) {
       config.integer_or("moe_shared_expert_intermediate_size", 7688, 1, kWidthMax);
   c.moe.gated = false;
   config.expect(!c.mlp_bias, "mlp_bias = true is not supported with experts");
-  config.ignore({"moe_shared_expert_overlap"});
+  config.expect(!config.has("moe_latent_size"),
+                "moe_latent_size = {} is not supported: experts between projections to latents "
+                "(Nemotron 3 Super)",
+                config.shown("moe_latent_size"));
+  config.ignore({"moe_shared_expert_overlap", "moe_latent_size"});
 }
 
 }  // namespace
