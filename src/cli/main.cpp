@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/log.h"
@@ -274,6 +275,13 @@ int main(int argc, char** argv) {
   // The standard library throws when memory runs out or an output is closed.
   try {
     code = banyan::cli::run_as_rank(words);
+  } catch (const std::system_error& e) {
+    // So std::jthread reports it.
+    bool threads = e.code() == std::errc::resource_unavailable_try_again;
+    banyan::write_stderr(fmt::format(
+        "banyan: {}\n", threads ? "no more threads can be started; raise `ulimit -u`, or the "
+                                  "container's limit of processes"
+                                : e.what()));
   } catch (const std::exception& e) {
     banyan::write_stderr(fmt::format("banyan: {}\n", e.what()));
   }

@@ -17,8 +17,13 @@ QueuedStore::QueuedStore(int workers, int writers_max, double write_share)
     : workers_(workers), writers_max_(writers_max), write_share_(write_share) {}
 
 void QueuedStore::start() {
-  for (int worker = 0; worker < workers_; ++worker) {
-    threads_.emplace_back([this, worker] { loop(worker); });
+  try {
+    for (int worker = 0; worker < workers_; ++worker) {
+      threads_.emplace_back([this, worker] { loop(worker); });
+    }
+  } catch (...) {  // out of threads: join those that started, then report
+    stop();
+    throw;
   }
 }
 

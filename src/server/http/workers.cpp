@@ -13,12 +13,21 @@ namespace banyan {
 Workers::Workers(const Options& options) : queue_(as_size(options.queued_max)) {
   CHECK(options.threads > 0 && options.queued_max > 0, "{} threads, {} queued", options.threads,
         options.queued_max);
-  for (int i = 0; i < options.threads; ++i) {
-    threads_.emplace_back([this, niceness = options.niceness] { loop(niceness); });
+  try {
+    for (int i = 0; i < options.threads; ++i) {
+      threads_.emplace_back([this, niceness = options.niceness] { loop(niceness); });
+    }
+  } catch (...) {  // out of threads: join those that started, then report
+    stop();
+    throw;
   }
 }
 
 Workers::~Workers() {
+  stop();
+}
+
+void Workers::stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;

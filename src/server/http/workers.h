@@ -36,6 +36,7 @@ class Workers {
 
  private:
   void loop(int niceness);
+  void stop();
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

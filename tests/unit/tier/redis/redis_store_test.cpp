@@ -13,6 +13,7 @@
 #include <functional>
 #include <thread>
 
+#include "support/few_threads.h"
 #include "support/servers/redis_server.h"
 #include "support/tier/tier_rig.h"
 #include "tier/redis/redis_connection.h"
@@ -60,6 +61,15 @@ TEST(RedisUrl, IsReadInFull) {
   }
   EXPECT_FALSE(
       make_store({.backend = "redis", .url = "redis://h", .connections = 9}, wide_states()));
+}
+
+// It waited forever for the threads that had begun.
+TEST(RedisStore, AThreadThatCannotStartIsAnError) {
+  TierStates states = wide_states();
+  auto start = [&] {
+    (void)make_store({.backend = "redis", .url = "unix:///none", .connections = 4}, states);
+  };
+  EXPECT_EQ(test::with_few_threads(2, start), test::FewThreads::kThrew);
 }
 
 TEST(RedisStore, EnginesShareWhatTheyWrite) {
