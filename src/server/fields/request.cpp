@@ -23,18 +23,22 @@ bool is_neutral(const Json& value) {
   return value.is_null() || value == false || value == "" || (value.is_object() && value.empty());
 }
 
-// The value as an integer, if it is one and fits.
+}  // namespace
+
 std::optional<int64_t> as_integer(const Json& value) {
   if (value.is_number_unsigned()) {
     auto number = value.get<uint64_t>();
     if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
     return static_cast<int64_t>(number);
   }
+  if (value.is_number_float()) {
+    auto number = value.get<double>();
+    bool fits = number == std::trunc(number) && number >= -0x1p63 && number < 0x1p63;
+    return fits ? std::optional(static_cast<int64_t>(number)) : std::nullopt;
+  }
   if (!value.is_number_integer()) return std::nullopt;
   return value.get<int64_t>();
 }
-
-}  // namespace
 
 std::string show(const Json& value) {
   constexpr size_t kBytesMax = 80;
@@ -131,7 +135,7 @@ std::optional<uint64_t> RequestFields::bits_if(const char* name) {
   const Json* value = find(name);
   if (value == nullptr) return std::nullopt;
   if (value->is_number_unsigned()) return value->get<uint64_t>();
-  if (value->is_number_integer()) return static_cast<uint64_t>(value->get<int64_t>());
+  if (auto integer = as_integer(*value)) return static_cast<uint64_t>(*integer);
   fail(name, fmt::format(" is {}; it must be an integer of 64 bits", show(*value)));
   return std::nullopt;
 }

@@ -1,8 +1,8 @@
 // Reads the fields of an untrusted JSON object, checking types and ranges.
 //
-// Strict: a number must be a number (no strings, no 5.0 for an integer) and in range; null counts
-// as absent. The first error is recorded, and every later field reads as absent. A reader is
-// therefore a list of fields with one finish() at its end.
+// Strict: a number must be a number (no strings) and in range, an integer may be written as 5.0;
+// null counts as absent. The first error is recorded, and every later field reads as absent. A
+// reader is therefore a list of fields with one finish() at its end.
 //
 // Belongs to one thread. The JSON object must outlive it.
 #pragma once
@@ -89,6 +89,9 @@ class RequestFields {
 // error.
 Result<std::vector<TokenId>> read_token_ids(const Json& list, std::string_view place,
                                             size_t count_max);
+
+// The value as an integer, if it is one, as 5 or 5.0, and fits.
+std::optional<int64_t> as_integer(const Json& value);
 
 // A value for display in a message: its JSON, truncated when long.
 std::string show(const Json& value);

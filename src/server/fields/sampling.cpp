@@ -78,7 +78,9 @@ void read_logit_bias(RequestFields& fields, const EngineConfig& limits, PromptRe
     if (!pair.is_array() || pair.size() != 2) {
       return fields.fail("logit_bias", fmt::format(": {} is not [token id, number]", show(pair)));
     }
-    add(pair[0].is_string() ? pair[0].get<std::string>() : pair[0].dump(), pair[1]);
+    std::optional<int64_t> id = as_integer(pair[0]);
+    std::string name = id ? std::to_string(*id) : pair[0].dump();
+    add(pair[0].is_string() ? pair[0].get<std::string>() : name, pair[1]);
   }
 }
 
