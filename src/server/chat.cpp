@@ -98,6 +98,7 @@ Parsed<MessageParserOptions> plan_messages(const RequestContext& context, ChatRe
   TRY(bound_reasoning(context.llm, options, chat.tools.may_call(), request));
   TRY(plan.add_prompt(context.llm, request));
   TRY(plan.check_rids());
+  plan.warnings.insert(plan.warnings.end(), chat.tools.warnings.begin(), chat.tools.warnings.end());
   return options;
 }
 

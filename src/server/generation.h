@@ -73,7 +73,8 @@ struct GenerationPlan {
   size_t samples = 1;             // choices per prompt
   std::vector<std::string> rids;  // one for the request, or one per prompt; for /abort_request
   bool stream = false;
-  std::vector<std::string> warnings;  // unenforced parts of the grammars, reported in the answer
+  // Reported in the answer: unenforced parts of the grammars, tools that the model is not offered.
+  std::vector<std::string> warnings;
   std::unique_ptr<Answer> answer;
   // `compiled`: grammars that the request has waited for. `missing`: grammars still to be compiled.
   // If there are any, the plan is unusable and the request is parsed again once they are compiled.

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -143,14 +145,25 @@ Result<Json> read_messages(const Json* system, const Json* given) {
   return messages;
 }
 
-// {"name", "description", "input_schema"}. Tools that Anthropic runs itself have other types.
+// How the types of tools begin that Anthropic runs itself. A date follows.
+constexpr std::array kServerTools = std::to_array<std::string_view>(
+    {"web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset"});
+
+bool is_server_tool(const Json& tool) {
+  std::string_view type = type_of(tool);
+  return std::ranges::any_of(kServerTools,
+                             [&](std::string_view prefix) { return type.starts_with(prefix); });
+}
+
+// {"name", "description", "input_schema"}. Tools whose schema is part of Anthropic's models, such
+// as bash_20250124, have other types.
 Result<Json> convert_tool(const Json& tool, const std::string& place) {
   std::string_view type = type_of(tool);
   if (!tool.is_object()) return invalid_argument("{} is {}, not an object", place, show(tool));
   if (!type.empty() && type != "custom") {
     return unsupported(
-        "{}: a tool of type {}, which Anthropic's servers run; only tools with an "
-        "input_schema are supported",
+        "{}: a tool of type {}, whose input only Anthropic's models know; give it a name and an "
+        "input_schema instead of the type",
         place, quote(type));
   }
   Json function = {{"name", TRY(string_of(tool, "name", place))}};
@@ -163,11 +176,17 @@ Result<Json> convert_tool(const Json& tool, const std::string& place) {
   return Json{{"type", "function"}, {"function", std::move(function)}};
 }
 
-Result<Json> convert_tools(const Json& given) {
+// Leaves out what this server cannot run.
+Result<Json> convert_tools(const Json& given, std::vector<std::string>& warnings) {
   if (!given.is_array()) return invalid_argument("tools is {}, not a list", show(given));
   Json tools = Json::array();
   for (size_t i = 0; i < given.size(); ++i) {
-    tools.push_back(TRY(convert_tool(given[i], fmt::format("tools[{}]", i))));
+    std::string place = fmt::format("tools[{}]", i);
+    if (is_server_tool(given[i])) {
+      warnings.push_back(cannot_run(place, type_of(given[i])));
+    } else {
+      tools.push_back(TRY(convert_tool(given[i], place)));
+    }
   }
   return tools;
 }
@@ -206,8 +225,9 @@ void read_tool_fields(RequestFields& fields, ChatRequest& chat) {
                 error.message.substr(std::min(error.message.size(), std::string_view(name).size())),
                 error.code);
   };
+  std::vector<std::string> warnings;
   if (const Json* tools = fields.find("tools")) {
-    Result<Json> read = convert_tools(*tools);
+    Result<Json> read = convert_tools(*tools, warnings);
     if (!read) return failed("tools", read.error());
     openai["tools"] = *std::move(read);
   }
@@ -218,6 +238,7 @@ void read_tool_fields(RequestFields& fields, ChatRequest& chat) {
   }
   RequestFields converted(openai);
   chat.tools = banyan::read_tools(converted);
+  chat.tools.warnings = std::move(warnings);
   if (auto done = converted.finish(); !done) {
     return failed(done.error().param.starts_with("tool_choice") ? "tool_choice" : "tools",
                   done.error().error);

@@ -86,6 +86,11 @@ void read_choice(RequestFields& fields, ToolRequest& request) {
 
 }  // namespace
 
+std::string cannot_run(const std::string& place, std::string_view type) {
+  return fmt::format("{}: {} is not offered to the model, since this server cannot run it", place,
+                     type);
+}
+
 // Reads and checks the list; errors are recorded in `fields`.
 std::vector<Tool> read_tool_list(RequestFields& fields) {
   const Json* list = fields.find("tools");

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "banyan/grammar.h"
@@ -29,9 +30,14 @@ struct ToolRequest {
   // that templates expect; null if the request's list has that form already.
   ToolNames custom = {};
   Json shown = {};
+  // What the model is not offered, although the request asks for it: reported in the answer.
+  std::vector<std::string> warnings = {};
 
   bool may_call() const { return choice != Choice::kNone; }
 };
+
+// Such a warning about what only the servers of the API's owner can run.
+std::string cannot_run(const std::string& place, std::string_view type);
 
 ToolRequest read_tools(RequestFields& fields);
 // Only `tools`.

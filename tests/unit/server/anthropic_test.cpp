@@ -191,6 +191,24 @@ TEST_F(Anthropic, AnOutputFormatIsFollowed) {
   }
 }
 
+TEST_F(Anthropic, ToolsThatItCannotRunAreLeftOut) {
+  std::string search = R"({"type":"web_search_20250305","name":"web_search"})";
+  std::string find = R"({"type":"tool_search_tool_regex_20251119","name":"find"})";
+  std::string tools = kTool;
+  tools.insert(tools.find('[') + 1, search + "," + find + ",");
+  EXPECT_EQ(prompt_of(tools), prompt_of(kTool));
+  Json answer = message_json(tools);
+  ASSERT_EQ(answer["warnings"].size(), 2U) << answer;
+  EXPECT_TRUE(answer["warnings"][0].get<std::string>().starts_with(
+      "tools[0]: web_search_20250305 is not offered to the model"))
+      << answer;
+  EXPECT_EQ(prompt_of("\"tools\":[" + search + "]"), prompt_of(R"("stream":false)"));
+  for (const char* choice : {R"({"type":"any"})", R"({"type":"tool","name":"web_search"})"}) {
+    std::string demanded = message("\"tools\":[" + search + R"(],"tool_choice":)" + choice);
+    EXPECT_TRUE(demanded.starts_with("error tool_choice: ")) << demanded;
+  }
+}
+
 TEST_F(Anthropic, MistakesAreNamed) {
   auto refused = [&](const std::string& fields, const std::string& beginning) {
     std::string answer = message(fields);
@@ -205,8 +223,8 @@ TEST_F(Anthropic, MistakesAreNamed) {
   refused(R"("messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a"}]}])",
           "messages: messages[0].content[0].input");
   refused(R"("system":7)", "system: system is 7");
-  refused(R"("tools":[{"type":"web_search_20250305","name":"web_search"}])",
-          "tools: tools[0]: a tool of type \"web_search_20250305\"");
+  refused(R"("tools":[{"type":"bash_20250124","name":"bash"}])",
+          "tools: tools[0]: a tool of type \"bash_20250124\", whose input only Anthropic's");
   refused(R"("tools":[{"name":"a"}])", "tools: tools[0].input_schema");
   refused(R"("tool_choice":{"type":"any"})", "tool_choice: ");
   refused(kTool + std::string(R"(,"tool_choice":{"type":"tool","name":"b"})"),

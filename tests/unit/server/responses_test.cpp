@@ -198,6 +198,30 @@ TEST_F(Responses, ALaterRequestGoesOnFromAStoredOne) {
                   .starts_with("error previous_response_id: previous_response_id: there is no"));
 }
 
+// Codex sends several with every request.
+TEST_F(Responses, HostedToolsAreLeftOut) {
+  std::string hosted = R"({"type":"web_search","external_web_access":true},
+      {"type":"image_generation"},{"type":"namespace","name":"n","tools":[]},
+      {"type":"local_shell"},{"type":"tool_search"})";
+  std::string tools = kTool;
+  tools.insert(tools.find('[') + 1, hosted + ",");
+  EXPECT_EQ(prompt_of(tools), prompt_of(kTool));
+  Json answer = json_of(run(tools));
+  ASSERT_EQ(answer["warnings"].size(), 5U) << answer;
+  EXPECT_EQ(answer["warnings"][0],
+            "tools[0]: web_search is not offered to the model, since this server cannot run it");
+  EXPECT_EQ(prompt_of("\"tools\":[" + hosted + "]"), prompt_of(R"("stream":false)"));
+  for (const char* choice :
+       {"\"required\"", R"({"type":"web_search"})",
+        R"({"type":"allowed_tools","mode":"required","tools":[{"type":"web_search"}]})"}) {
+    std::string demanded = ask("\"tools\":[" + hosted + R"(],"tool_choice":)" + choice);
+    EXPECT_TRUE(demanded.starts_with("error tool_choice: ")) << demanded;
+  }
+  EXPECT_EQ(prompt_of(R"("input":[{"type":"web_search_call","id":"ws_1","status":"completed",
+                "action":{"type":"search","query":"q"}},{"role":"user","content":"Hi"}])"),
+            prompt_of(R"("input":"Hi")"));
+}
+
 TEST_F(Responses, MistakesAreNamed) {
   auto refused = [&](const std::string& fields, const std::string& beginning) {
     std::string answer = ask(fields);
@@ -209,7 +233,7 @@ TEST_F(Responses, MistakesAreNamed) {
           "input: input[0].content[0]: a part of type \"input_image\"");
   refused(R"("input":[{"type":"item_reference","id":"msg_1"}])",
           "input: input[0]: an item of type \"item_reference\"");
-  refused(R"("tools":[{"type":"web_search"}])", "tools: tools[0]: a tool of type \"web_search\"");
+  refused(R"("tools":[{"type":"telepathy"}])", "tools: tools[0]: a tool of type \"telepathy\"");
   refused(R"("background":true)", "background: ");
   refused(R"("truncation":"auto")", "truncation: ");
   refused(R"("include":["message.output_text.logprobs"])", "include: ");

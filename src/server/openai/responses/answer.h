@@ -24,7 +24,7 @@ struct ResponseHead {
   bool stream = false;
   ToolNames custom;                      // names of custom tools
   Json settings;                         // request settings that the answer repeats
-  Json warnings;                         // unenforced parts of a schema; null: none
+  Json warnings;                         // what is not enforced or offered; null: none
   Json input, messages;                  // of the request; stored for follow-up requests
   std::shared_ptr<ResponseStore> store;  // null: not stored
 };

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -28,6 +31,21 @@ Result<std::string> text_at(const Json& object, const char* name, const std::str
     return invalid_argument("{}.{} must be a string", place, name);
   }
   return found->get<std::string>();
+}
+
+// How the types of tools begin that OpenAI's servers or its models' own clients run.
+constexpr std::array kHostedTools = std::to_array<std::string_view>(
+    {"web_search", "file_search", "code_interpreter", "computer", "image_generation", "mcp",
+     "local_shell", "shell", "apply_patch", "namespace", "tool_search"});
+// Items that report what such a tool did in an earlier answer.
+constexpr std::array kHostedItems = std::to_array<std::string_view>(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
+     "mcp_list_tools", "tool_search_call", "tool_search_output"});
+
+bool is_hosted(const Json& tool) {
+  std::string_view type = tool.is_object() ? item_type(tool) : "";
+  return std::ranges::any_of(kHostedTools,
+                             [&](std::string_view prefix) { return type.starts_with(prefix); });
 }
 
 // Converts a string or text parts to the parts of a message's content.
@@ -64,6 +82,7 @@ class ItemReader {
       return add_output(item, place);
     }
     if (type == "reasoning") return add_reasoning(item, place);
+    if (std::ranges::find(kHostedItems, type) != kHostedItems.end()) return {};
     return unsupported(
         "{}: an item of type {}; only message, function_call, function_call_output, "
         "custom_tool_call, custom_tool_call_output and reasoning are supported",
@@ -195,20 +214,28 @@ Result<Json> nest_function(const Json& tool, const std::string& place) {
   return Json{{"type", "function"}, {"function", std::move(function)}};
 }
 
-Result<Json> nest_functions(const Json& list, const char* place) {
+// Leaves out hosted tools.
+Result<Json> nest_functions(const Json& list, const char* place,
+                            std::vector<std::string>& warnings) {
   if (!list.is_array()) return invalid_argument("{} is {}, not a list", place, show(list));
   Json nested = Json::array();
   for (size_t i = 0; i < list.size(); ++i) {
-    nested.push_back(TRY(nest_function(list[i], fmt::format("{}[{}]", place, i))));
+    std::string tool_place = fmt::format("{}[{}]", place, i);
+    if (is_hosted(list[i])) {
+      warnings.push_back(cannot_run(tool_place, item_type(list[i])));
+    } else {
+      nested.push_back(TRY(nest_function(list[i], tool_place)));
+    }
   }
   return nested;
 }
 
-Result<Json> nest_choice(const Json& choice) {
+Result<Json> nest_choice(const Json& choice, std::vector<std::string>& warnings) {
   if (!choice.is_object()) return choice;
   if (item_type(choice) != "allowed_tools") return nest_function(choice, "tool_choice");
   Json allowed = {{"mode", choice.value("mode", Json("auto"))}};
-  allowed["tools"] = TRY(nest_functions(choice.value("tools", Json()), "tool_choice.tools"));
+  allowed["tools"] =
+      TRY(nest_functions(choice.value("tools", Json()), "tool_choice.tools", warnings));
   return Json{{"type", "allowed_tools"}, {"allowed_tools", std::move(allowed)}};
 }
 
@@ -222,19 +249,21 @@ ToolNames names_of_custom(const Json& tools) {
 
 void read_response_tools(RequestFields& fields, ChatRequest& chat) {
   Json nested = Json::object();
+  std::vector<std::string> warnings;
   if (const Json* tools = fields.find("tools")) {
-    Result<Json> list = nest_functions(*tools, "tools");
+    Result<Json> list = nest_functions(*tools, "tools", warnings);
     if (!list) return fail_with(fields, "tools", list.error());
     nested["tools"] = *std::move(list);
   }
   if (const Json* choice = fields.find("tool_choice")) {
-    Result<Json> made = nest_choice(*choice);
+    Result<Json> made = nest_choice(*choice, warnings);
     if (!made) return fail_with(fields, "tool_choice", made.error());
     nested["tool_choice"] = *std::move(made);
   }
   nested["parallel_tool_calls"] = fields.flag("parallel_tool_calls", true);
   RequestFields converted(nested);
   chat.tools = read_tools(converted);
+  chat.tools.warnings = std::move(warnings);
   if (auto done = converted.finish(); !done) {
     const char* name = done.error().param.starts_with("tool_choice") ? "tool_choice" : "tools";
     return fail_with(fields, name, done.error().error);
