@@ -24,7 +24,8 @@ struct MessageHead {
   std::string id, model;
   std::string call_ids;    // prefix of tool call ids
   int64_t max_tokens = 0;  // as requested
-  Json warnings;           // unenforced parts of a schema; null: none
+  bool edits = false;      // context_management has edits, none of which applies
+  Json warnings;           // what is not enforced or offered; null: none
 };
 
 // input_tokens does not include cached tokens.
@@ -88,6 +89,7 @@ class AnthropicAnswer final : public Answer {
       write_stop(writer, choices[0], head_.max_tokens, parser_.calls() > 0);
       writer.end_object();
       write_usage(writer, choices[0], parser_.reasoning_tokens());
+      write_edits(writer);
     });
     append_typed_event(frames, "message_stop", [](JsonWriter&) {});
   }
@@ -112,6 +114,7 @@ class AnthropicAnswer final : public Answer {
     writer.end_list();
     write_stop(writer, choices[0], head_.max_tokens, parser_.calls() > 0);
     write_usage(writer, choices[0], parser_.reasoning_tokens());
+    write_edits(writer);
     writer.end_object();
     return body;
   }
@@ -129,6 +132,10 @@ class AnthropicAnswer final : public Answer {
     writer.field("id", head_.id).field("type", "message").field("role", "assistant");
     writer.field("model", head_.model);
     if (!head_.warnings.is_null()) writer.field("warnings", head_.warnings);
+  }
+
+  void write_edits(JsonWriter& writer) const {
+    if (head_.edits) writer.field("context_management", Json{{"applied_edits", Json::array()}});
   }
 
   // {"type": "tool_use", "id", "name"; the caller adds the input.
@@ -261,7 +268,7 @@ PromptRequest read_message_options(RequestFields& fields, const RequestContext& 
   if (request.samples != 1) fields.fail("n", " is more than 1; a message is one answer");
   read_scheduling(fields, request.text.options);
   read_output_format(fields, context.json, request);
-  fields.refuse({"container", "mcp_servers", "context_management"});
+  fields.refuse({"container", "mcp_servers"});
   fields.accept_only({{"service_tier", R"(["auto","standard_only"])"}});
   return request;
 }
@@ -273,6 +280,7 @@ Parsed<GenerationPlan> plan_message(const RequestContext& context, const Json& b
   ChatRequest chat;
   chat.options = read_message_options(fields, context);
   read_anthropic_chat(fields, chat);
+  bool edits = read_context_edits(fields, context.llm.info().context_length_tokens);
   std::string model = answered_model(fields, context);
   GenerationPlan plan(context.compiled);
   plan.rids = read_rids(fields, "msg_" + context.request_id);
@@ -284,6 +292,7 @@ Parsed<GenerationPlan> plan_message(const RequestContext& context, const Json& b
                       .model = std::move(model),
                       .call_ids = "toolu_" + context.request_id + "_",
                       .max_tokens = max_tokens,
+                      .edits = edits,
                       .warnings = {}};
   if (!plan.warnings.empty()) head.warnings = plan.warnings;
   plan.answer = std::make_unique<AnthropicAnswer>(std::move(head), options, plan.stream);
@@ -294,9 +303,12 @@ Parsed<Json> count_message_tokens(const RequestContext& context, const Json& bod
   RequestFields fields(body);
   ChatRequest chat;
   read_anthropic_chat(fields, chat);
+  bool edits = read_context_edits(fields, context.llm.info().context_length_tokens);
   answered_model(fields, context);
   TRY(fields.finish());
-  return Json{{"input_tokens", TRY(count_prompt_tokens(context, std::move(chat.prompt)))}};
+  Json answer = {{"input_tokens", TRY(count_prompt_tokens(context, std::move(chat.prompt)))}};
+  if (edits) answer["context_management"] = {{"original_input_tokens", answer["input_tokens"]}};
+  return answer;
 }
 
 void handle_messages(Service& service, HttpRequest request, ResponderPtr responder) {

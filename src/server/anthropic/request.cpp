@@ -280,7 +280,66 @@ void read_effort(RequestFields& fields, Json& variables) {
   }
 }
 
+// Edits that begin once the prompt is long, and from how many tokens on where they do not say.
+constexpr std::array kEditsOfLongPrompts = std::to_array<std::pair<std::string_view, int64_t>>(
+    {{"clear_tool_uses_20250919", 100'000}, {"compact_20260112", 150'000}});
+
+// {"type", "value"}
+int64_t value_of(const Json& object, std::string_view type, int64_t fallback) {
+  if (object.is_null()) return fallback;
+  if (type_of(object) != type || !object.contains("value")) return 0;
+  return as_integer(object["value"]).value_or(0);
+}
+
+// Whether the edit leaves the prompt as it is: it keeps all thinking that there is, or begins only
+// at lengths that the context does not hold.
+bool edits_nothing(const Json& edit, int64_t context_tokens, int64_t thoughts) {
+  std::string_view type = type_of(edit);
+  if (type == "clear_thinking_20251015") {
+    Json keep = edit.value("keep", Json());
+    return keep == "all" || value_of(keep, "thinking_turns", 1) >= thoughts;
+  }
+  const auto* found =
+      std::ranges::find(kEditsOfLongPrompts, type, &std::pair<std::string_view, int64_t>::first);
+  return found != kEditsOfLongPrompts.end() &&
+         value_of(edit.value("trigger", Json()), "input_tokens", found->second) >= context_tokens;
+}
+
+// The messages with a thinking block.
+int64_t count_thoughts(const Json* messages) {
+  if (messages == nullptr || !messages->is_array()) return 0;
+  return std::ranges::count_if(*messages, [](const Json& message) {
+    auto content = message.is_object() ? message.find("content") : message.end();
+    return message.is_object() && content != message.end() && content->is_array() &&
+           std::ranges::any_of(*content,
+                               [](const Json& block) { return type_of(block) == "thinking"; });
+  });
+}
+
 }  // namespace
+
+bool read_context_edits(RequestFields& fields, int64_t context_tokens) {
+  constexpr const char* kName = "context_management";
+  const Json* management = fields.find(kName);
+  if (management == nullptr) return false;
+  if (!management->is_object()) {
+    fields.fail(kName, fmt::format(" is {}, not an object with edits", show(*management)));
+    return false;
+  }
+  Json edits = management->value("edits", Json::array());
+  int64_t thoughts = count_thoughts(fields.find("messages"));
+  for (size_t i = 0; i < edits.size(); ++i) {
+    if (edits.is_array() && edits_nothing(edits[i], context_tokens, thoughts)) continue;
+    std::string_view type = edits.is_array() ? type_of(edits[i]) : "";
+    fields.fail(kName,
+                fmt::format(".edits[{}]: {} would change the prompt, which is not supported; only "
+                            "edits without effect are, as \"keep\": \"all\"",
+                            i, quote(type)),
+                ErrorCode::kUnsupported);
+    return false;
+  }
+  return true;
+}
 
 void read_anthropic_chat(RequestFields& fields, ChatRequest& chat) {
   read_tool_fields(fields, chat);

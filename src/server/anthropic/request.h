@@ -12,4 +12,8 @@ namespace banyan {
 // `fields`. Of `chat.options`, only a thinking budget is set.
 void read_anthropic_chat(RequestFields& fields, ChatRequest& chat);
 
+// Refuses edits in context_management that would change the prompt. Returns whether any edits are
+// given, as the answer then says that none was applied.
+bool read_context_edits(RequestFields& fields, int64_t context_tokens);
+
 }  // namespace banyan

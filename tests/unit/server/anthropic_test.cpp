@@ -209,6 +209,38 @@ TEST_F(Anthropic, ToolsThatItCannotRunAreLeftOut) {
   }
 }
 
+TEST_F(Anthropic, EditsOfTheContextWithoutEffectAreAccepted) {
+  std::string messages = R"("messages":[{"role":"user","content":"Hi"},{"role":"assistant",
+      "content":[{"type":"thinking","thinking":"a"},{"type":"text","text":"b"}]},
+      {"role":"user","content":"c"}],"context_management":)";
+  auto edited = [&](const std::string& edit) {
+    return message(messages + "{\"edits\":[" + edit + "]}");
+  };
+  for (const char* edit :
+       {"", R"({"type":"clear_thinking_20251015","keep":"all"})",
+        R"({"type":"clear_thinking_20251015"})", R"({"type":"clear_tool_uses_20250919"})",
+        R"({"type":"clear_thinking_20251015","keep":{"type":"thinking_turns","value":1}})",
+        R"({"type":"clear_tool_uses_20250919","trigger":{"type":"input_tokens","value":512}})"}) {
+    Json answer = Json::parse(edited(edit), nullptr, false);
+    ASSERT_TRUE(answer.is_object()) << edit << edited(edit);
+    EXPECT_EQ(answer["context_management"]["applied_edits"], Json::array()) << answer;
+  }
+  std::string stream = message(messages + R"({"edits":[]},"stream":true)");
+  EXPECT_TRUE(stream.contains(R"("context_management":{"applied_edits":[]})")) << stream;
+  for (const char* edit :
+       {R"({"type":"clear_thinking_20251015","keep":{"type":"thinking_turns","value":0}})",
+        R"({"type":"clear_tool_uses_20250919","trigger":{"type":"input_tokens","value":511}})",
+        R"({"type":"clear_tool_uses_20250919","trigger":{"type":"tool_uses","value":9999}})",
+        R"({"type":"forget_all"})", "7"}) {
+    std::string refused = edited(edit);
+    EXPECT_TRUE(refused.starts_with("error context_management: context_management.edits[0]: "))
+        << refused;
+  }
+  Json asked = Json::parse(body(messages + R"({"edits":[]})"));
+  Json counted = count_message_tokens(test::context_for(*llm_), asked).value();
+  EXPECT_EQ(counted["context_management"]["original_input_tokens"], counted["input_tokens"]);
+}
+
 TEST_F(Anthropic, MistakesAreNamed) {
   auto refused = [&](const std::string& fields, const std::string& beginning) {
     std::string answer = message(fields);
