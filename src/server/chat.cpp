@@ -71,6 +71,13 @@ void set_reasoning_effort(Json& variables, const std::string& effort) {
   set_thinking(variables, effort != "none");
 }
 
+void set_verbosity(Json& variables, RequestFields& fields) {
+  fields.accept_only({{"verbosity", R"(["low","medium","high"])"}});
+  const Json* verbosity = fields.find("verbosity");
+  if (verbosity != nullptr && variables.is_object())
+    set_default(variables, "verbosity", *verbosity);
+}
+
 Parsed<std::string> render_prompt(const RequestContext& context, ChatPrompt prompt) {
   if (prompt.variables.is_object()) {
     for (const auto& [name, value] : context.defaults.template_variables.items()) {

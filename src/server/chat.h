@@ -27,6 +27,9 @@ void set_thinking(Json& variables, bool thinks);
 // The same for OpenAI's reasoning_effort, which some templates read; "": the template decides.
 void set_reasoning_effort(Json& variables, const std::string& effort);
 
+// Reads OpenAI's `verbosity` for the template in the same way: "low", "medium" or "high".
+void set_verbosity(Json& variables, RequestFields& fields);
+
 // Renders the chat with the template. The server's template variables apply where the chat sets
 // none.
 Parsed<std::string> render_prompt(const RequestContext& context, ChatPrompt prompt);

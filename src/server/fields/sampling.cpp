@@ -227,11 +227,7 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
                             const JsonSchemaOptions& json, const RequestDefaults& silent) {
   PromptRequest request;
   request.text.sampling = read_params(fields, names, silent.apply(defaults), limits);
-  if (names.samplers) {
-    read_samplers(fields, request.text.sampling);
-  } else {
-    fields.refuse({"samplers"});
-  }
+  read_samplers(fields, request.text.sampling);
   read_penalty_window(fields, request.text.sampling);
   request.text.sampling.seed = read_seed(fields, names, silent);
   read_logit_bias(fields, limits, request);

@@ -36,7 +36,6 @@ struct SamplingNames {
   // As in llama.cpp and Ollama: a negative length means as much as the context holds, and a seed of
   // -1 means none.
   bool llama_numbers = false;
-  bool samplers = false;  // llama.cpp's list of the filters to apply
 };
 constexpr SamplingNames kOpenAiNames = {"max_tokens", "min_tokens", "seed", 16};
 constexpr SamplingNames kSglangNames = {"max_new_tokens", "min_new_tokens", "sampling_seed", 128};

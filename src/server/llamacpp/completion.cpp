@@ -280,8 +280,7 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
                          .seed = "seed",
                          .max_new_tokens_default = -1,
                          .repetition_penalty = "repeat_penalty",
-                         .llama_numbers = true,
-                         .samplers = true};
+                         .llama_numbers = true};
   const EngineConfig& limits = context.llm.config();
   PromptRequest request =
       read_sampling(fields, names, llama_sampling(), limits, context.json, context.defaults);

@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <cmath>
+#include <mutex>
 #include <utility>
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "server/timestamp.h"
 
@@ -78,8 +80,15 @@ Parsed<PromptRequest> read_ollama_options(RequestFields& fields, const RequestCo
   inner.accept_only({{"tfs_z", "[1]"}, {"penalize_newline", "[true]"}});
   if (request.samples != 1) inner.fail("n", " is more than 1; there is one answer");
   int64_t context_length = context.llm.info().context_length_tokens;
-  inner.integer("num_ctx", context_length, 1, context_length);
+  int64_t wanted = inner.integer("num_ctx", context_length, 1, kNewTokensMax);
   TRY(inner.finish());
+  if (wanted > context_length) {
+    static std::once_flag said;  // not with every request of a client that is set up so
+    std::call_once(said, [&] {
+      spdlog::warn("num_ctx is {}; the context stays at {} (--context-length)", wanted,
+                   context_length);
+    });
+  }
   read_format(fields, context.json, request);
   fields.refuse_unsupported();
   fields.refuse({"logprobs"});

@@ -26,6 +26,7 @@ namespace {
 struct ChatOptions {
   bool logprobs = false;
   bool stream = false;
+  bool include_reasoning = true;
   bool stream_reasoning = true;  // as it is generated; else in one piece
   MessageParserOptions parser;
   std::string call_ids;       // prefix of tool call ids
@@ -83,6 +84,7 @@ class ChatAnswer final : public Answer {
       append_integer(state.ids, event.token);
     }
     MessageDelta message = state.parser.take(choice, delta);
+    if (!options_.include_reasoning) message.reasoning.clear();
     if (options_.parser.keep_reasoning) {  // harmony's is always separated
       message.content.insert(0, std::exchange(message.reasoning, {}));
     }
@@ -421,6 +423,7 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
   options.stream = fields.flag("stream", false);
   options.usage = read_usage_options(fields, options.stream);
   options.logprobs = fields.flag("logprobs", false);
+  options.include_reasoning = fields.flag("include_reasoning", true);
   options.stream_reasoning = fields.flag("stream_reasoning", true);
   options.timings = fields.flag("timings_per_token", false);
   request.text.options.prompt_progress = fields.flag("return_progress", false);
@@ -452,7 +455,11 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
     fields.accept_only({{"function_call", R"(["none","auto"])"}});
   }
   options.token_ids = fields.flag("return_token_ids", false);
-  chat.separate_reasoning = fields.flag("separate_reasoning", true);
+  // What is left out must be separate.
+  chat.separate_reasoning = fields.flag("separate_reasoning", true) || !options.include_reasoning;
+  if (fields.find("web_search_options") != nullptr) {
+    chat.tools.warnings.push_back(cannot_run("web_search_options", "web search"));
+  }
   refuse_openai_fields(fields);
   fields.refuse({"echo", "suffix", "prompt_logprobs"});
   std::string model = answered_model(fields, context);

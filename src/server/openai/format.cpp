@@ -172,13 +172,8 @@ void append_last_events(std::string& out, const std::string& head, const UsageOp
 void refuse_openai_fields(RequestFields& fields) {
   fields.refuse({"truncate_prompt_tokens", "return_prompt_token_ids", "return_tokens_as_token_ids",
                  "return_meta_info"});
-  // Fields with a value that means "off". An empty web_search_options requests a search.
-  fields.accept_only({{"modalities", R"([["text"]])"},
-                      {"service_tier", R"(["auto","default"])"},
-                      {"store", "[false]"},
-                      {"verbosity", R"(["medium"])"},
-                      {"web_search_options", "[]"},
-                      {"include_reasoning", "[true]"}});
+  // No chat is stored: `store` is for OpenAI's own evaluations.
+  fields.accept_only({{"modalities", R"([["text"]])"}, {"store", "[false,true]"}, kServiceTiers});
 }
 
 void read_chat_style(RequestFields& fields, ChatPrompt& chat) {
@@ -207,6 +202,7 @@ ChatPrompt read_openai_chat(RequestFields& fields, const ToolRequest& tools) {
   copy("documents", chat.documents);
   copy("chat_template_kwargs", chat.variables);
   set_reasoning_effort(chat.variables, fields.string("reasoning_effort", kNameBytesMax));
+  set_verbosity(chat.variables, fields);
   read_chat_style(fields, chat);
   return chat;
 }

@@ -61,6 +61,10 @@ void write_end(JsonWriter& writer, const UsageOptions& options, const Usage& usa
 void append_last_events(std::string& out, const std::string& head, const UsageOptions& options,
                         const Usage& usage, const std::string& more = {});
 
+// All tiers are served alike.
+inline constexpr RequestFields::Accepted kServiceTiers = {
+    "service_tier", R"(["auto","default","flex","scale","priority"])"};
+
 // Refuses known but unsupported OpenAI fields, unless their value means "off".
 void refuse_openai_fields(RequestFields& fields);
 // Reads chat_template, add_generation_prompt and continue_final_message.

@@ -180,6 +180,18 @@ TEST_F(ChatTools, ReasoningIsStreamedUnderBothNamesOrInOnePiece) {
   EXPECT_EQ(one, 1u);
 }
 
+TEST_F(ChatTools, ReasoningMayBeLeftOut) {
+  std::string fields = R"("chat_template_kwargs":{"think":"open"},"seed":4,"max_tokens":20,
+      "include_reasoning":false)";
+  for (const char* more : {"", R"(,"separate_reasoning":false)"}) {
+    Json message = choice(fields + more)["message"];
+    EXPECT_TRUE(message["reasoning"].is_null()) << message;
+    EXPECT_TRUE(message["content"] == "") << message;
+    std::string stream = chat(fields + more + R"(,"stream":true)");
+    EXPECT_FALSE(stream.contains("reasoning\":\"")) << stream;
+  }
+}
+
 TEST_F(ChatTools, UsageCountsTheTokensOfReasoning) {
   auto usage = [&](const std::string& think, const std::string& more) {
     std::string answer = chat(R"("seed":4,"max_tokens":20,"chat_template_kwargs":{"think":")" +

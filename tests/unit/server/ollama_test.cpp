@@ -174,6 +174,13 @@ TEST_F(Ollama, AModelIsShownWithWhatItCanDo) {
   EXPECT_EQ(shown["template"], kTemplate);
 }
 
+// Clients send the context that they were set up with, often of another server.
+TEST_F(Ollama, TheContextStaysWhereMoreIsWanted) {
+  std::string plain = R"("messages":[{"role":"user","content":"Hi"}])";
+  EXPECT_EQ(prompt_of(plan_ollama_chat, plain + R"(,"options":{"num_ctx":131072.0})"),
+            prompt_of(plan_ollama_chat, plain));
+}
+
 TEST_F(Ollama, MistakesAreNamed) {
   auto refused = [&](const std::string& answer, const std::string& beginning) {
     EXPECT_TRUE(answer.starts_with("error " + beginning)) << answer;
@@ -182,7 +189,7 @@ TEST_F(Ollama, MistakesAreNamed) {
   refused(chat(R"("options":{"temperature":-1})"), "options.temperature: ");
   refused(chat(R"("options":{"repeat_penalty":1.1,"repeat_last_n":64})"),
           "options.repeat_last_n: ");
-  refused(chat(R"("options":{"num_ctx":100000})"), "options.num_ctx: ");
+  refused(chat(R"("options":{"num_ctx":0})"), "options.num_ctx: ");
   refused(chat(R"("format":"xml")"), "format: ");
   refused(ask(*llm_, plan_ollama_chat, R"({"model":"tiny","messages":[{"role":"user",
       "content":"a","images":["aGk="]}]})"),

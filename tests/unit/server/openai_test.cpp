@@ -96,13 +96,30 @@ TEST_F(OpenAi, AModelOfAnotherNameIsRefusedWhereTheModelHasBeenGivenOne) {
 }
 
 TEST_F(OpenAi, FieldsThatAskForNothingAreAccepted) {
-  for (const char* fields :
-       {R"("modalities":["text"])", R"("store":false)", R"("service_tier":"auto")",
-        R"("parallel_tool_calls":true)", R"("prediction":null)", R"("functions":[])",
-        R"("function_call":"none")", R"("audio":null)", R"("verbosity":"medium")",
-        R"("logit_bias":{})", R"("response_format":{"type":"text"})", R"("mirostat":0)",
-        R"("top_n_sigma":-1)", R"("repeat_penalty":1.0)", R"("dynatemp_range":0.0)",
-        R"("samplers":[])", R"("include_reasoning":true)", R"("chat_template":"")"}) {
+  for (const char* fields : {R"("modalities":["text"])",
+                             R"("store":false)",
+                             R"("service_tier":"auto")",
+                             R"("parallel_tool_calls":true)",
+                             R"("prediction":null)",
+                             R"("functions":[])",
+                             R"("function_call":"none")",
+                             R"("audio":null)",
+                             R"("verbosity":"medium")",
+                             R"("logit_bias":{})",
+                             R"("response_format":{"type":"text"})",
+                             R"("mirostat":0)",
+                             R"("top_n_sigma":-1)",
+                             R"("repeat_penalty":1.0)",
+                             R"("dynatemp_range":0.0)",
+                             R"("samplers":[])",
+                             R"("include_reasoning":true)",
+                             R"("chat_template":"")",
+                             R"("store":true)",
+                             R"("service_tier":"flex")",
+                             R"("service_tier":"priority")",
+                             R"("verbosity":"low")",
+                             R"("include_reasoning":false)",
+                             R"("web_search_options":{})"}) {
     Json answer = chat_json(std::string(R"("max_tokens":2,)") + fields);
     EXPECT_EQ(answer["usage"]["completion_tokens"], 2) << fields << answer.dump();
   }
@@ -122,8 +139,20 @@ TEST_F(OpenAi, LlamaCppsNamesMeanTheSame) {
   };
   EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5)"), 1.5f);
   EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"repeat_last_n":0)"), 1);
+  EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"samplers":["top_k"])"), 1);
+  EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"samplers":["penalties"])"), 1.5f);
   std::string window = chat(R"("repeat_penalty":1.5,"repeat_last_n":64)");
   EXPECT_TRUE(window.starts_with("error repeat_last_n: ")) << window;
+}
+
+TEST_F(OpenAi, AHintReachesTheTemplateAndASearchIsNotOffered) {
+  std::string hint = chat(
+      R"("max_tokens":1,"verbosity":"low","chat_template":"{{ raise_exception(verbosity) }}")");
+  EXPECT_TRUE(hint.contains("low")) << hint;
+  Json answer = chat_json(R"("max_tokens":1,"web_search_options":{})");
+  EXPECT_EQ(answer["warnings"],
+            Json({"web_search_options: web search is not offered to the model, since this server "
+                  "cannot run it"}));
 }
 
 TEST_F(OpenAi, AMinimumAboveTheMaximumIsRefusedByTheNamesThatWereGiven) {
@@ -155,16 +184,13 @@ TEST_F(OpenAi, APredictionSavesStepsAndChangesNoToken) {
 TEST_F(OpenAi, FieldsThatAskForWhatIsNotThereAreRefusedByName) {
   using Case = std::pair<const char*, const char*>;
   for (auto [name, value] : {Case{"modalities", R"(["text","audio"])"},
-                             {"store", "true"},
-                             {"service_tier", R"("flex")"},
-                             {"verbosity", R"("low")"},
-                             {"web_search_options", "{}"},
+                             {"store", "7"},
+                             {"service_tier", R"("free")"},
+                             {"verbosity", R"("loud")"},
                              {"function_call", R"({"name":"f"})"},
                              {"mirostat", "2"},
-                             {"samplers", R"(["top_k"])"},
                              {"top_n_sigma", "1.5"},
-                             {"dynatemp_range", "0.5"},
-                             {"include_reasoning", "false"}}) {
+                             {"dynatemp_range", "0.5"}}) {
     std::string answer = chat(fmt::format(R"("max_tokens":2,"{}":{})", name, value));
     EXPECT_TRUE(answer.starts_with(fmt::format("error {}: {} ", name, name))) << answer;
     EXPECT_TRUE(answer.contains("not supported")) << answer;

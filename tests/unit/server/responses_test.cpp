@@ -222,6 +222,16 @@ TEST_F(Responses, HostedToolsAreLeftOut) {
             prompt_of(R"("input":"Hi")"));
 }
 
+TEST_F(Responses, HintsWithoutEffectAreAccepted) {
+  std::string plain = prompt_of(R"("stream":false)");
+  for (const char* hint :
+       {R"("text":{"verbosity":"low"})", R"("truncation":"auto")", R"("service_tier":"flex")",
+        R"("include":["reasoning.encrypted_content","web_search_call.action.sources"])"}) {
+    EXPECT_EQ(prompt_of(hint), plain) << hint;
+  }
+  EXPECT_EQ(json_of(run(R"("truncation":"auto")"))["truncation"], "disabled");
+}
+
 TEST_F(Responses, MistakesAreNamed) {
   auto refused = [&](const std::string& fields, const std::string& beginning) {
     std::string answer = ask(fields);
@@ -235,7 +245,8 @@ TEST_F(Responses, MistakesAreNamed) {
           "input: input[0]: an item of type \"item_reference\"");
   refused(R"("tools":[{"type":"telepathy"}])", "tools: tools[0]: a tool of type \"telepathy\"");
   refused(R"("background":true)", "background: ");
-  refused(R"("truncation":"auto")", "truncation: ");
+  refused(R"("truncation":"middle")", "truncation: ");
+  refused(R"("text":{"verbosity":"loud"})", "text: ");
   refused(R"("include":["message.output_text.logprobs"])", "include: ");
   refused(R"("text":{"format":{"type":"xml"}})", "text: ");
   refused(R"("max_output_tokens":0)", "max_output_tokens: ");

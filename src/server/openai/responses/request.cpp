@@ -13,6 +13,7 @@
 #include "server/fields/constraint.h"
 #include "server/openai/custom_input.h"
 #include "server/openai/custom_tools.h"
+#include "server/openai/format.h"
 #include "server/openai/responses/store.h"
 
 namespace banyan {
@@ -272,13 +273,13 @@ void read_response_tools(RequestFields& fields, ChatRequest& chat) {
   if (chat.tools.may_call()) chat.prompt.tools = nested.value("tools", Json());
 }
 
-// text.format: the response_format of chats with the schema next to its type.
-void read_text_format(RequestFields& fields, const JsonSchemaOptions& json,
-                      PromptRequest& options) {
+// text.format: the response_format of chats with the schema next to its type; text.verbosity.
+void read_text(RequestFields& fields, const JsonSchemaOptions& json, PromptRequest& options,
+               Json& variables) {
   const Json* text = fields.find("text");
   if (text == nullptr) return;
   RequestFields inner(*text, "text.");
-  inner.accept_only({{"verbosity", R"(["medium"])"}});
+  set_verbosity(variables, inner);
   const Json* format = inner.find("format");
   if (auto done = inner.finish(); !done) {
     return fields.fail("text", ": " + done.error().error.message, done.error().error.code);
@@ -327,17 +328,20 @@ void read_limits(RequestFields& fields, const RequestContext& context, Responses
   }
   if (options.samples != 1) fields.fail("n", " is more than 1; a response is one answer");
   read_scheduling(fields, options.text.options);
-  read_text_format(fields, context.json, options);
+  read_text(fields, context.json, options, request.chat.prompt.variables);
   request.stream = fields.flag("stream", false);
   request.store = fields.flag("store", true) && context.responses != nullptr;
   fields.refuse({"background", "conversation", "prompt", "context_management"});
-  fields.accept_only({{"truncation", R"(["disabled"])"},
-                      {"service_tier", R"(["auto","default"])"},
-                      {"top_logprobs", "[0]"}});
+  // Input that fits is never truncated, and what does not fit is an error in both modes.
+  fields.accept_only(
+      {{"truncation", R"(["disabled","auto"])"}, kServiceTiers, {"top_logprobs", "[0]"}});
+  // Reasoning is always visible, so there is nothing to encrypt; hosted tools are never called.
+  Json without_effect = {"reasoning.encrypted_content", "web_search_call.action.sources",
+                         "code_interpreter_call.outputs", "file_search_call.results",
+                         "computer_call_output.output.image_url"};
   if (const Json* include = fields.find("include")) {
     for (const Json& name : *include) {
-      // Reasoning is always visible, so there is nothing to encrypt.
-      if (name == "reasoning.encrypted_content") continue;
+      if (std::ranges::find(without_effect, name) != without_effect.end()) continue;
       fields.fail("include", fmt::format(": {} is not supported", show(name)),
                   ErrorCode::kUnsupported);
     }
