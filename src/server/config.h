@@ -16,9 +16,11 @@ namespace banyan {
 
 struct ServerConfig {
   std::string host = "127.0.0.1";
-  int port = 30000;               // 0: any free port
-  std::string served_model_name;  // model name in /v1/models; empty: the model path
-  // As in llama.cpp: further names, and tags, for /v1/models. Without a served_model_name, the
+  int port = 30000;  // 0: any free port
+  // The only names that requests may use; the first one is reported. Empty: the model path is
+  // reported, and requests may use any name.
+  std::vector<std::string> served_model_names;
+  // As in llama.cpp: further names, and tags, for /v1/models. Without a served name, the
   // alphabetically first alias is the model's name and requests may still use any name.
   std::vector<std::string> aliases, tags;
   std::vector<std::string> api_keys;      // accepted keys; empty: none is required

@@ -139,8 +139,9 @@ void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config,
 }
 
 void Service::name_model(const EngineConfig& config) {
-  model_name_ = config_.served_model_name;
-  if (model_name_.empty() && !config_.aliases.empty()) {
+  if (!config_.served_model_names.empty()) {
+    model_name_ = config_.served_model_names.front();
+  } else if (!config_.aliases.empty()) {
     model_name_ = *std::ranges::min_element(config_.aliases);
   }
   if (model_name_.empty()) model_name_ = config.model_path;

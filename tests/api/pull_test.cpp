@@ -19,7 +19,7 @@ using test::ServerTest;
 class Pull : public ServerTest {
  public:
   Pull() {
-    config.served_model_name = "tiny";
+    config.served_model_names = {"tiny"};
     puller = [](const std::string& name, const auto& progress) -> Status {
       if (name != "acme/nano") return not_found("no model {}", name);
       progress({"sha256:aa", 0, 10});

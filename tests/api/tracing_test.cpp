@@ -32,7 +32,7 @@ class Tracing : public WithCollector, public test::ServerTest {
   Tracing() {
     engine = test::tiny_text_model(model_, "{{ messages[0].content }}");
     config.traces_endpoint = collector.url();
-    config.served_model_name = "tiny";
+    config.served_model_names = {"tiny"};
   }
 
   static std::string headers(const char* flags) {

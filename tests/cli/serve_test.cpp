@@ -172,17 +172,30 @@ TEST(Serve, AFullOrClosedStderrIsNotTheEnd) {
 
 TEST(Serve, ReadsAConfigurationFileThatTheCommandLineOverrules) {
   test::TemporaryFolder folder;
-  std::string file = folder.write("serve.yaml",
-                                  "# a comment\nserved-model-name: from-file\napi_key: [one, two]\n"
-                                  "max-running-requests: 7\nlog-requests: true\nhost:\n");
+  std::string file =
+      folder.write("serve.yaml",
+                   "# a comment\nserved-model-name: [from-file, other]\napi_key: [one, two]\n"
+                   "max-running-requests: 7\nlog-requests: true\nhost:\n");
   Serving server({"--config", file, "--max-running-requests", "9"});
   ASSERT_NE(server.port(), 0) << server.log();
   EXPECT_EQ(server.client().get("/v1/models").status, 401);
   const char* key = "Authorization: Bearer two\r\n";
   Response models = server.client().get("/v1/models", key);
   EXPECT_NE(models.body.find("\"from-file\""), models.body.npos) << models.body;
+  EXPECT_EQ(models.body.find("\"other\""), models.body.npos) << models.body;
+  EXPECT_EQ(server.client().get("/v1/models/other", key).status, 200);
+  EXPECT_EQ(server.client().get("/v1/models/third", key).status, 404);
   Response info = server.client().get("/server_info", key);
   EXPECT_NE(info.body.find("\"max_running_requests\":9"), info.body.npos) << info.body;
+}
+
+TEST(Serve, SeveralNamesMayStandBeforeTheModel) {
+  for (std::vector<std::string> words :
+       {std::vector<std::string>{"a", "/no/model"}, {"a", "b", "/no/model"}}) {
+    words.insert(words.begin(), {"serve", "--served-model-name"});
+    std::string error = run_program(words).err;
+    EXPECT_NE(error.find("/no/model: no such folder"), std::string::npos) << error;
+  }
 }
 
 TEST(Serve, RefusesConfigurationFilesByNameOfWhatIsWrong) {

@@ -103,6 +103,30 @@ void add_limit_options(CLI::App& app, ServerConfig& server) {
       ->type_name("S");
 }
 
+// In `--served-model-name NAME MODEL` the last word is not a name: no other word is the model.
+void give_model_its_word(CLI::App& app, std::vector<std::string>& names) {
+  CLI::Option* model = app.get_option_no_throw("MODEL");
+  const CLI::Option* other = app.get_option_no_throw("--model");
+  if (model == nullptr || model->count() > 0 || names.size() < 2) return;
+  if (other != nullptr && other->count() > 0) return;
+  model->add_result(std::exchange(names.back(), {}));
+  names.pop_back();
+  model->run_callback();
+}
+
+void add_served_names(CLI::App& app, ServerConfig& server) {
+  app.add_option_function<std::vector<std::string>>(
+         "--served-model-name",
+         [&app, &server](std::vector<std::string> names) {
+           give_model_its_word(app, names);
+           server.served_model_names = std::move(names);
+         },
+         "The only model names that clients may use; the first one is reported [the model's path; "
+         "any name is accepted]")
+      ->default_str("")
+      ->type_name("NAME");
+}
+
 }  // namespace
 
 Status ServerOptions::settle() {
@@ -138,11 +162,7 @@ void add_network_options(CLI::App& app, ServerOptions& o) {
       ->allow_extra_args(false)
       ->default_str("")
       ->type_name("KEY,...");
-  app.add_option(
-         "--served-model-name", server.served_model_name,
-         "The only model name that clients may use [the model's path; any name is accepted]")
-      ->default_str("")
-      ->type_name("NAME");
+  add_served_names(app, server);
   OptionGroup group(app, "Clients");
   app.add_option("--alias,-a", server.aliases,
                  "Further names of the model in /v1/models; clients may still use any name")

@@ -54,7 +54,7 @@ RequestContext context_of(const Service& service, const HttpRequest& request) {
   defaults.drawn_seed = seed_of(request.id);
   return {service.llm(),
           service.model_name(),
-          !service.config().served_model_name.empty(),
+          service.config().served_model_names,
           request.id,
           now.count(),
           std::chrono::steady_clock::now(),

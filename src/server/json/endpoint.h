@@ -2,12 +2,14 @@
 // body becomes an error answer.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "banyan/llm.h"
 #include "llm/messages/message_parser.h"
@@ -21,8 +23,8 @@ namespace banyan {
 // What a body reader may use. Safe to use on a worker.
 struct RequestContext {
   const Llm& llm;
-  std::string model_name;      // as served
-  bool only_its_name = false;  // requests must use exactly that name
+  std::string model_name;                      // as served
+  std::vector<std::string> served_names = {};  // requests must use one of these; empty: any
   std::string request_id;
   int64_t created_s = 0;  // Unix time
   std::chrono::steady_clock::time_point received;
@@ -33,6 +35,11 @@ struct RequestContext {
   std::string owner = {};                                 // owns what the request stores
   bool verbose = false;                                   // chat answers include their prompts
   RequestDefaults defaults = {};
+
+  // Whether a request may use this name for the model.
+  bool may_be_called(std::string_view name) const {
+    return served_names.empty() || std::ranges::find(served_names, name) != served_names.end();
+  }
 };
 
 RequestContext context_of(const Service& service, const HttpRequest& request);

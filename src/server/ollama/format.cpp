@@ -54,7 +54,7 @@ std::string ollama_model(RequestFields& fields, const RequestContext& context) {
   if (model.empty()) fields.fail("model", " is missing");
   std::string_view name = model;
   if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
-  if (context.only_its_name && name != context.model_name && model != context.model_name) {
+  if (!context.may_be_called(name) && !context.may_be_called(model)) {
     fields.fail_as(
         "model_not_found", "model",
         fmt::format(" {} not found; this server has {}", quote(model), quote(context.model_name)),

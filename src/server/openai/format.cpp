@@ -210,7 +210,7 @@ ChatPrompt read_openai_chat(RequestFields& fields, const ToolRequest& tools) {
 std::string answered_model(RequestFields& fields, const RequestContext& context) {
   std::string model = fields.string("model", kNameBytesMax);
   if (model.empty() || model == context.model_name) return context.model_name;
-  if (context.only_its_name) {
+  if (!context.may_be_called(model)) {
     fields.fail_as("model_not_found", "model",
                    fmt::format(": the model {} does not exist; this server has {}", quote(model),
                                quote(context.model_name)),

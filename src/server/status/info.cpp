@@ -250,7 +250,9 @@ void list_models(Service& service, HttpRequest, ResponderPtr responder) {
 }
 
 void show_model(Service& service, HttpRequest request, ResponderPtr responder) {
-  if (request.path_argument == service.model_name()) {
+  const std::vector<std::string>& names = service.config().served_model_names;
+  if (request.path_argument == service.model_name() ||
+      std::ranges::find(names, request.path_argument) != names.end()) {
     return responder->respond(200, model_json(service));
   }
   responder->respond_error(

@@ -197,7 +197,8 @@ TEST_F(Ollama, MistakesAreNamed) {
   refused(complete(R"("prompt":"a","suffix":"b")"), "suffix: ");
   refused(complete(R"("prompt":"a","template":"{{ .Prompt }}")"), "template: ");
   RequestContext context = test::context_for(*llm_);
-  context.only_its_name = true;
+  context.served_names = {"tiny", "small"};
+  EXPECT_TRUE(plan_ollama_chat(context, {{"model", "small:latest"}}));
   EXPECT_EQ(plan_ollama_chat(context, {{"model", "llama3"}}).error().error.code,
             ErrorCode::kNotFound);
   EXPECT_TRUE(plan_ollama_chat(context, {{"model", "tiny:latest"}}));

@@ -82,11 +82,12 @@ TEST_F(OpenAi, AnAdapterReachesTheEngineWhichRefusesItByName) {
 TEST_F(OpenAi, AModelOfAnotherNameIsRefusedWhereTheModelHasBeenGivenOne) {
   auto plan = [&](const char* model, bool only) {
     RequestContext context = test::context_for(*llm_);
-    context.only_its_name = only;
+    if (only) context.served_names = {"tiny", "small"};
     return plan_completion(context, {{"model", model}, {"prompt", "Hello"}});
   };
   EXPECT_TRUE(plan("gpt-5", false));
   EXPECT_TRUE(plan("tiny", true));
+  EXPECT_TRUE(plan("small", true));
   EXPECT_TRUE(plan("", true));
   auto refused = plan("gpt-5", true);
   ASSERT_FALSE(refused);
