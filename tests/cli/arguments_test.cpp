@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 
 #include "banyan/options.h"
@@ -133,7 +134,7 @@ TEST(Arguments, MistakesOfVerbsAreNamed) {
            {{"serve", "x", "--ubatch-size", "99999999999"}, "\"99999999999\" is too large"},
            {{"serve", "x", "--max-queued-requests", "1.5"}, "\"1.5\" is not a whole number"},
            {{"generate", "x", "--tokenizer-mode", "slow"}, "slow"},
-           {{"inspect", "--model", "x", "--load-format", "gguf"}, "gguf"},
+           {{"inspect", "--model", "x", "--load-format", "bitsandbytes"}, "bitsandbytes"},
            {{"inspect", "--model", "x", "--mla-prefill", "both"}, "both"},
            {{"inspect", "--model", "x", "--threads", "-1"}, "-1"},
            {{"inspect", "--model", "x", "--threads", "many"}, "many"},
@@ -187,6 +188,43 @@ TEST(Arguments, AnAbsentFlagIsNotItsNegation) {
   EXPECT_EQ(parse({}).moba_decode, std::nullopt);
   EXPECT_EQ(parse({"--moba-decode"}).moba_decode, true);
   EXPECT_EQ(parse({"--no-moba-decode"}).moba_decode, false);
+}
+
+TEST(Arguments, ValuesThatMeanWhatIsDoneAnywayAreAccepted) {
+  auto parse = [](const char* option, const char* value) {
+    return parse_engine_options({"--model", "x/", option, value});
+  };
+  using Case = std::array<const char*, 3>;  // a value that is accepted, and one that is not
+  for (auto [option, good, bad] :
+       std::vector<Case>{{"--dp-size", "1", "2"},
+                         {"--base-gpu-id", "0", "1"},
+                         {"--tokenizer-mode", "auto", "slow"},
+                         {"--chat-template-content-format", "string", "openai"},
+                         {"--cpu-offload-gb", "0", "4"},
+                         {"--n-cpu-moe", "0", "3"},
+                         {"--schedule-conservativeness", "1.0", "0.3"},
+                         {"--stream-interval", "1", "10"},
+                         {"--disaggregation-mode", "null", "prefill"},
+                         {"--moe-a2a-backend", "none", "deepep"},
+                         {"--runner", "generate", "pooling"},
+                         {"--prio", "0", "2"},
+                         {"--radix-eviction-policy", "LRU", "lfu"},
+                         {"--hf-overrides", "{ }", R"({"a":1})"},
+                         {"--json-model-override-args", "{}", R"({"a":1})"},
+                         {"--load-format", "gguf", "npcache"},
+                         {"--device", "auto", "tpu"},
+                         {"--max-prefill-tokens", "16384", "511"},
+                         {"--tokenizer", "x", "y"}}) {
+    Result<EngineConfig> accepted = parse(option, good), refused = parse(option, bad);
+    EXPECT_TRUE(accepted) << option << accepted.error().message;
+    ASSERT_FALSE(refused) << option;
+    EXPECT_TRUE(refused.error().message.contains(bad)) << refused.error().message;
+    EXPECT_TRUE(refused.error().message.contains(option)) << refused.error().message;
+  }
+  for (const char* rest : {"auto", "-1"}) {
+    EXPECT_EQ(parse("--max-model-len", rest).value().context_length_tokens, 0);
+  }
+  EXPECT_FALSE(parse("--max-model-len", "-2"));
 }
 
 TEST(Arguments, NearNamesAreOffered) {

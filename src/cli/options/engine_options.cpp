@@ -21,6 +21,12 @@ Status EngineOptions::settle() {
     config.emulated_steps = TRY(read_step_times(emulate_steps));
     spdlog::warn("steps are emulated: outputs are random tokens, not the model's");
   }
+  if (prefill_tokens_max && *prefill_tokens_max < config.prefill_tokens()) {
+    return invalid_argument(
+        "--max-prefill-tokens {} is less than the {} prompt tokens of a step; "
+        "give --chunked-prefill-size {} instead",
+        *prefill_tokens_max, config.prefill_tokens(), *prefill_tokens_max);
+  }
   TRY(cli::settle(storage, config));
   return config.validate();
 }
@@ -57,6 +63,10 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
       ->transform(with_multiples())
       ->type_name("N");
   app.add_option("--ubatch-size", engine.chunked_prefill_tokens, "")  // wins over --batch-size
+      ->transform(with_multiples())
+      ->default_str("")
+      ->group("");
+  app.add_option("--max-prefill-tokens", o.prefill_tokens_max, "")  // of SGLang
       ->transform(with_multiples())
       ->default_str("")
       ->group("");

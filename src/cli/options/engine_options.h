@@ -2,6 +2,8 @@
 // llama-server's as aliases.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "banyan/config.h"
@@ -18,7 +20,8 @@ struct EngineOptions {
   EngineConfig config;
   bool no_radix_cache = false;
   bool priority_scheduling = false;
-  std::string emulate_steps;  // a file
+  std::optional<int64_t> prefill_tokens_max;  // as in SGLang; only checked
+  std::string emulate_steps;                  // a file
   StorageOptions storage;
 
   // Applies the flags to `config`, reads the files they name and validates it.

@@ -64,10 +64,10 @@ void add_weight_options(CLI::App& app, EngineConfig& config) {
   app.add_option_function<std::string>(
          "--load-format",
          [&config](const std::string& name) {
-           config.load_format = name == "safetensors" ? "auto" : name;
+           config.load_format = name == "dummy" ? name : "auto";
          },
          "dummy: seeded random weights; needs only config.json")
-      ->transform(one_of({"auto", "dummy"}, {"safetensors"}))
+      ->transform(one_of({"auto", "dummy"}, {"safetensors", "gguf"}))
       ->default_str(config.load_format)
       ->type_name("NAME");
 }
@@ -120,7 +120,7 @@ void add_device_option(CLI::App& app, EngineConfig& config, const CLI::Option& k
   app.add_option_function<std::string>(
          "--device",
          [&config, &kernels](const std::string& device) {
-           if (device == "cpu" || device == "none") return;
+           if (device == "cpu" || device == "none" || device == "auto") return;
            if (kernels.count() > 0) {
              throw CLI::ValidationError("--device",
                                         "cuda has kernels of its own: leave --kernels out");
@@ -129,7 +129,7 @@ void add_device_option(CLI::App& app, EngineConfig& config, const CLI::Option& k
          },
          "Where the model runs; cuda: an NVIDIA GPU of the Hopper line, in a build with "
          "BANYAN_CUDA")
-      ->transform(one_of({"cpu", "cuda"}, {"none", "cuda0", "cuda:0"}))
+      ->transform(one_of({"cpu", "cuda"}, {"none", "auto", "cuda0", "cuda:0"}))
       ->type_name("NAME");
 }
 
@@ -260,6 +260,11 @@ void add_model_options(CLI::App& app, EngineConfig& config, const ModelUse& use)
                  "Maximum length of prompt and output together, in tokens, such as 8192 or 8K; 0: "
                  "the model's")
       ->transform(with_multiples())
+      ->transform({[](std::string& text) -> std::string {  // vLLM's: what the memory holds
+                     if (text == "-1" || text == "auto") text = "0";
+                     return "";
+                   },
+                   ""})
       ->check(between(int64_t{0}, int64_t{1} << 31))
       ->type_name("N");
   add_compute_options(app, config, use);

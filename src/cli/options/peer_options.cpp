@@ -3,7 +3,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -12,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "cli/options/checks.h"
 
@@ -71,47 +76,57 @@ constexpr std::array kOwnWay = std::to_array<Explained>({
      true},
     {"--batch-size,--ubatch-size", "the engine cuts prompts itself", true},
 });
-// What these choose is always found out.
-constexpr std::array kOnlyAuto =
-    std::to_array<const char*>({"--tokenizer-mode", "--config-format"});
 
 // Options with several values, for which the same is true.
 constexpr std::array kLists = std::to_array<const char*>(
     {"--precompile-token-paddings", "--precompile-bs-paddings", "--cuda-graph-bs"});
 
-// One copy of the model: only 1 is supported.
-constexpr std::array kOnlyOne = std::to_array<const char*>({
-    "--dp-size,--dp,--data-parallel-size",
-    "--pp-size,--pp,--pipeline-parallel-size",
-    "--ep-size,--ep,--expert-parallel-size",
-    "--nnodes",
+// Options of which some values mean what Banyan does anyway. The others are refused.
+struct Neutral {
+  const char* names;
+  const char* values;  // separated by |
+  const char* instead = "";
+};
+constexpr const char* kRanks = "--tp-size divides the model among ranks";
+constexpr std::array kNeutral = std::to_array<Neutral>({
+    {"--dp-size,--dp,--data-parallel-size", "1", kRanks},
+    {"--pp-size,--pp,--pipeline-parallel-size", "1", kRanks},
+    {"--ep-size,--ep,--expert-parallel-size", "1", kRanks},
+    {"--nnodes", "1", kRanks},
+    {"--main-gpu,--base-gpu-id", "0", "the environment's CUDA_VISIBLE_DEVICES=N chooses the GPU"},
+    {"--tokenizer-mode,--config-format", "auto|hf"},
+    {"--chat-template-content-format", "auto|string"},  // parts are joined to a text
+    {"--cpu-offload-gb,--n-cpu-moe", "0"},
+    {"--schedule-conservativeness", "1"},
+    {"--stream-interval", "1"},
+    {"--disaggregation-mode", "null"},
+    {"--moe-a2a-backend", "none"},
+    {"--runner", "auto|generate"},
+    {"--prio", "0"},
+    {"--radix-eviction-policy", "lru"},
+    {"--json-model-override-args,--hf-overrides,--override-generation-config", "{}"},
 });
 
 constexpr std::array kRefused = std::to_array<const char*>({
-    "--tokenizer-path,--tokenizer",
     "--download-dir",
-    "--json-model-override-args,--hf-overrides",
-    "--cpu-offload-gb,--cpu-moe,--n-cpu-moe,--override-tensor,--tensor-split,--no-kv-offload",
+    "--cpu-moe,--override-tensor,--tensor-split,--no-kv-offload",
     "--max-prefill-tokens",
     "--prefill-max-requests",
-    "--schedule-conservativeness",
-    "--radix-eviction-policy",
     "--kv-transfer-config,--kv-offloading-size",
     "--slot-save-path",
     "--context-shift",
-    "--enable-dp-attention,--moe-a2a-backend,--enable-eplb",
+    "--enable-dp-attention,--enable-eplb",
     "--speculative-draft-model-revision",
     "--speculative-token-map",
     "--speculative-accept-threshold-single,--speculative-accept-threshold-acc",
     "--spec-draft-p-min,--draft-p-min,--draft-p-split,--lookup-cache-static,--lookup-cache-dynamic",
     "--constrained-json-whitespace-pattern,--structured-outputs-config",
     "--reasoning-budget-message",
-    "--override-generation-config",
     "--limit-mm-per-prompt,--mm-processor-kwargs,--mmproj,--mmproj-url",
     "--torchao-config",
     "--completion-template",
     "--override-kv,--rope-scaling,--rope-scale,--rope-freq-base,--rope-freq-scale,--yarn-orig-ctx",
-    "--numa,--prio,--cpu-mask",
+    "--numa,--cpu-mask",
     "--spm-infill",
     "--props",
     "--timeout",
@@ -119,14 +134,8 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--enable-lora,--lora-paths,--lora-modules,--lora,--max-loras-per-batch,--max-lora-rank",
     "--admin-api-key",
     "--ssl-keyfile-password,--ssl-ciphers,--enable-ssl-refresh",
-    "--is-embedding,--embedding,--embeddings,--pooling,--reranking,--rerank,--runner",
-    "--stream-interval",
+    "--is-embedding,--embedding,--embeddings,--pooling,--reranking,--rerank",
     "--crash-dump-folder",
-});
-
-// Options of which only 0 is accepted, and what takes the place of other values.
-constexpr std::array kReplaced = std::to_array<Explained>({
-    {"--main-gpu,--base-gpu-id", "the environment's CUDA_VISIBLE_DEVICES=N chooses the GPU"},
 });
 
 constexpr std::array kShortNames = std::to_array<std::pair<std::string_view, const char*>>({
@@ -229,6 +238,35 @@ void add_noted(CLI::App& app) {
              });
 }
 
+// Whether both say the same, as texts in any case or as JSON: 1.0 is 1.
+bool means(const std::string& value, const std::string& neutral) {
+  if (CLI::detail::to_lower(value) == neutral) return true;
+  Json given = Json::parse(value, nullptr, false), wanted = Json::parse(neutral, nullptr, false);
+  return !given.is_discarded() && !wanted.is_discarded() && given == wanted;
+}
+
+void add_neutral(CLI::App& app) {
+  for (const Neutral& option : kNeutral) {
+    add_hidden(app, option.names, 1, [option](const std::string& name, const std::string& value) {
+      std::vector<std::string> values = CLI::detail::split(option.values, '|');
+      if (std::ranges::any_of(values, [&](auto& one) { return means(value, one); })) return;
+      std::string message =
+          fmt::format("{} is not supported yet, only {}", value, fmt::join(values, " or "));
+      if (*option.instead != '\0') message += fmt::format("; {}", option.instead);
+      refuse(name, message);
+    });
+  }
+}
+
+// Whether MODEL, or --model, is `path`.
+bool is_model(const CLI::App& app, std::string_view path) {
+  auto plain = [](std::string_view text) { return text.substr(0, text.find_last_not_of('/') + 1); };
+  return std::ranges::any_of(std::array{"MODEL", "--model"}, [&](const char* name) {
+    const CLI::Option* option = app.get_option_no_throw(name);
+    return option != nullptr && option->count() > 0 && plain(option->results()[0]) == plain(path);
+  });
+}
+
 // Options of which some values are refused, or all.
 void add_refused(CLI::App& app) {
   add_hidden(app, "--grammar-backend,--guided-decoding-backend", 1,
@@ -236,21 +274,11 @@ void add_refused(CLI::App& app) {
                if (value == "none") refuse(name, "none: grammars cannot be switched off");
                spdlog::info("{} {} has no effect: Banyan has its own grammar backend", name, value);
              });
-  auto as_here = [](const std::string&) {};
-  add_hidden_choice(app, "--chat-template-content-format", {"auto"}, as_here);
-  for (const char* name : kOnlyAuto) add_hidden_choice(app, name, {"auto", "hf"}, as_here);
-  for (const char* names : kOnlyOne) {
-    add_hidden(app, names, 1, [](const std::string& name, const std::string& value) {
-      if (value == "1") return;
-      refuse(name,
-             value + " is not supported yet, only 1; --tp-size divides the model among ranks");
-    });
-  }
-  for (const Explained& option : kReplaced) {
-    add_hidden(app, option.names, 1, [option](const std::string& name, const std::string& value) {
-      if (value != "0") refuse(name, option.why);
-    });
-  }
+  add_hidden(app, "--tokenizer-path,--tokenizer", 1,
+             [&app](const std::string& name, const std::string& path) {
+               if (is_model(app, path)) return;
+               refuse(name, path + " is not the model, whose own tokenizer is used");
+             });
   for (const char* names : kRefused) {
     add_hidden(app, names, 0, [](const std::string& name, const std::string&) {
       refuse(name, "is not supported yet");
@@ -263,6 +291,7 @@ void add_refused(CLI::App& app) {
 void add_peer_options(CLI::App& app) {
   add_flags(app);
   add_noted(app);
+  add_neutral(app);
   add_refused(app);
 }
 
