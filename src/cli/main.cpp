@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -180,6 +181,10 @@ int parse_and_run(const Verb& verb, std::span<const std::string> words) {
   VerbAction action = verb.declare(app);
   std::vector<std::string> spelled(words.begin(), words.end());
   if (verb.respell != nullptr) std::ranges::transform(spelled, spelled.begin(), verb.respell);
+  auto owners_of = [](const std::string& option) { return verbs_with(kVerbs, option); };
+  if (std::optional<size_t> i = find_unknown_short_name(spelled, app)) {
+    return usage_error(unknown_option(words[*i], app, owners_of), command);
+  }
   std::vector<std::string> reversed(spelled.rbegin(), spelled.rend());
   try {
     app.parse(std::move(reversed));
@@ -190,7 +195,6 @@ int parse_and_run(const Verb& verb, std::span<const std::string> words) {
     fmt::print("{}", help_of(verb, true));
     return kExitSuccess;
   } catch (const CLI::ParseError& e) {
-    auto owners_of = [](const std::string& option) { return verbs_with(kVerbs, option); };
     return usage_error(explain(e, app, owners_of), command);
   }
   Result<int> code = action();

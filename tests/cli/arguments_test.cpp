@@ -227,6 +227,23 @@ TEST(Arguments, ValuesThatMeanWhatIsDoneAnywayAreAccepted) {
   EXPECT_FALSE(parse("--max-model-len", "-2"));
 }
 
+// CLI11 takes -hft for -h with more flags, and -cram for -c with the value "ram".
+TEST(Arguments, NamesOfSeveralLettersAfterOneDashAreNamed) {
+  for (const Words& words : std::vector<Words>{{"inspect", "x", "-hft", "token"},
+                                               {"tokenize", "x", "-hft", "token"},
+                                               {"bench", "machine", "-hft"},
+                                               {"serve", "x", "-cnv"},
+                                               {"serve", "x", "-st"},
+                                               {"run", "-no-cnv", "x"},
+                                               {"quantize", "x", "-cram", "0"}}) {
+    std::string option = *std::ranges::find_if(words, [](auto& w) { return w.starts_with('-'); });
+    expect_usage_error({words, "\"" + option + "\" is not an option of `banyan " + words[0]});
+  }
+  expect_usage_error({{"generate", "x", "-ts", "3,1"}, "--tensor-split: is not supported yet"});
+  ProgramResult value = run_program({"tokenize", test::nano_model(), "--text", "-hft"});
+  EXPECT_EQ(value.exit_code, 0) << value.err;
+}
+
 TEST(Arguments, NearNamesAreOffered) {
   for (const Mistake& mistake : std::vector<Mistake>{
            {{"serv"}, "did you mean `banyan serve`?"},
@@ -319,6 +336,8 @@ TEST(Arguments, TheNamesOfOtherProgramsMeanTheSame) {
            {"generate", model, prompt, "-n", "6", "--seed", "-1", "--log-level", "warning"},
            {"generate", model, prompt, "-n", "6", "--random-seed", "7", "-ngl", "all"},
            {"generate", model, prompt, "-n", "6", "-b", "2k", "-ub", "1K"},
+           {"generate", "-hft", "token", model, prompt, "-n6", "-cram", "-1", "-ctxcp", "8", "-sps",
+            "0.5", "-nocb"},
            {"generate", model, prompt, "-n", "6", "--speculative-config",
             R"({"method": "draft_model", "model": ")" + model + R"("})"},
            {"generate", "-m", model, "-p", prompt, "--n-predict", "6", "--temp", "0", "-t", "1"},

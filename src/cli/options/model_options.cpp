@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -210,6 +211,13 @@ CLI::Option* add_model_argument(CLI::App& app, std::string& model, std::optional
   app.add_option("--revision", *revision, "Branch, tag or commit of a model on a hub [main]")
       ->default_str("")
       ->type_name("NAME");
+  app.add_option_function<std::string>(
+         "--hf-token",
+         [](const std::string& token) { ::setenv("HF_TOKEN", token.c_str(), /*overwrite=*/1); },
+         "Token for a private or gated model on a hub [the environment's HF_TOKEN, which `ps` does "
+         "not show]")
+      ->default_str("")
+      ->type_name("TOKEN");
   auto file = std::make_shared<std::string>();
   app.add_option("--hf-file", *file, "GGUF file of a model on a hub; the same as MODEL:FILE")
       ->default_str("")

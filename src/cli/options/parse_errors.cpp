@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -30,19 +31,6 @@ std::vector<std::string> option_names(const CLI::App& app) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;
-}
-
-std::string unknown_option(const std::string& word, const CLI::App& app,
-                           const OptionOwners& owners_of) {
-  std::string name = word.substr(0, word.find('='));
-  std::string message = fmt::format("{} is not an option of `{}`", quote(name), app.get_name());
-  for (auto [foreign, ours] : kForeignOptions) {
-    bool known = name == foreign && app.get_option_no_throw(ours) != nullptr;
-    if (known) return fmt::format("{}; did you mean {}?", message, ours);
-  }
-  std::string owners = owners_of ? owners_of(name) : "";
-  if (!owners.empty()) return fmt::format("{}, but of {}", message, owners);
-  return message + did_you_mean(name, option_names(app));
 }
 
 std::string unknown_key(std::string_view key, const CLI::App& app) {
@@ -117,6 +105,36 @@ std::string requirement(const std::string& text, const CLI::App& app) {
 }
 
 }  // namespace
+
+std::optional<size_t> find_unknown_short_name(std::span<const std::string> words,
+                                              const CLI::App& app) {
+  bool needs_value = false;  // the word before
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const std::string& word = words[i];
+    if (std::exchange(needs_value, false) || !word.starts_with('-')) continue;
+    if (const CLI::Option* option = app.get_option_no_throw(word)) {
+      needs_value = option->get_items_expected_min() > 0;
+      continue;
+    }
+    bool letters = std::ranges::all_of(
+        word.substr(1), [](unsigned char c) { return std::isalpha(c) != 0 || c == '-'; });
+    if (letters && word.size() > 2 && word[1] != '-') return i;
+  }
+  return std::nullopt;
+}
+
+std::string unknown_option(const std::string& word, const CLI::App& app,
+                           const OptionOwners& owners_of) {
+  std::string name = word.substr(0, word.find('='));
+  std::string message = fmt::format("{} is not an option of `{}`", quote(name), app.get_name());
+  for (auto [foreign, ours] : kForeignOptions) {
+    bool known = name == foreign && app.get_option_no_throw(ours) != nullptr;
+    if (known) return fmt::format("{}; did you mean {}?", message, ours);
+  }
+  std::string owners = owners_of ? owners_of(name) : "";
+  if (!owners.empty()) return fmt::format("{}, but of {}", message, owners);
+  return message + did_you_mean(name, option_names(app));
+}
 
 std::string explain(const CLI::ParseError& error, const CLI::App& app,
                     const OptionOwners& owners_of) {
