@@ -93,7 +93,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/get_server_info", server_info},
     {"GET", "/server_info", server_info},
     {"POST", "/worker/generate", worker_generate, kEngine},
-    {"POST", "/worker/states", worker_states, kEngine},
+    {"POST", "/worker/states", worker_states, kEngineToTheEnd},
     {"GET", "/worker/info", worker_info, kNothing},
     {"GET", "/radix_tree", radix_tree_info, kEngine},
     {"GET", "/kv/events", kv_events, kEngine},
@@ -145,10 +145,13 @@ void dispatch(std::span<const Route> routes, Service& service, HttpRequest reque
       allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
       continue;
     }
-    if (route.needs != kNothing && service.state() != Service::State::kReady) {
+    bool drains = service.state() == Service::State::kDraining;
+    bool unready = service.state() != Service::State::kReady;
+    if (route.needs != kNothing && unready && !(drains && route.needs == kEngineToTheEnd)) {
       return respond_unready(service, *responder);
     }
-    if (route.needs == kEngine && service.engine() == nullptr) {
+    bool needs_engine = route.needs == kEngine || route.needs == kEngineToTheEnd;
+    if (needs_engine && service.engine() == nullptr) {
       return responder->respond_error(
           501, request.path + " needs the engine, and this is a router; ask one of its workers", {},
           "no_engine");

@@ -15,8 +15,9 @@ using Handler = void (*)(Service& service, HttpRequest request, ResponderPtr res
 // What must be there for a handler; without it the answer is 503, without an engine 501.
 enum class Needs : uint8_t {
   kNothing,
-  kModel,   // loaded, and not shutting down
-  kEngine,  // and running in this process
+  kModel,           // loaded, and not shutting down
+  kEngine,          // and running in this process
+  kEngineToTheEnd,  // likewise, while the server drains as well
 };
 
 struct Route {

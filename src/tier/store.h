@@ -56,6 +56,7 @@ struct TierPrompt {
   std::span<const PrefixToken> tokens;  // whole pages, and the token after them
   std::span<const PageKey> pages;
   int64_t base = 0;  // where memory can resume
+  int priority = 0;  // of the request
 };
 
 struct TierQuestion {
@@ -124,8 +125,9 @@ class TierStore {
   virtual int layers() const { return 1; }
   virtual const TierStore& layer(int) const { return *this; }
 
-  // Whether another engine computes its records when they are read. That takes as long as computing
-  // them here, which is thus no reason not to wait for them.
+  // Whether another engine computes its records when they are read. They are preferred to computing
+  // them here, however long that takes: it spares this engine's other sequences the work. The store
+  // limits the time.
   virtual bool computes() const { return false; }
 
   // Precedes a transfer's finds and reads. The spans are valid during the call.

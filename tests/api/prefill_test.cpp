@@ -161,11 +161,12 @@ TEST_F(PrefillApi, ContinuesElsewhereInTheMiddleOfAPrompt) {
   std::string request = body(2000, 1), got;
   std::jthread client([&] { got = output(*decode_, request); });
   std::unique_ptr<RunningServer>* works = nullptr;
-  while (works == nullptr) {
+  for (int i = 0; works == nullptr && i < 10000; ++i) {
     for (auto& server : prefill_) {
       if (server->figure("sglang:num_running_reqs") > 0) works = &server;
     }
   }
+  ASSERT_NE(works, nullptr);
   works->reset();
   client.join();
   EXPECT_EQ(got, output(alone, request));
@@ -182,6 +183,47 @@ TEST_F(PrefillApi, UsesNoStatesOfAnotherModel) {
   EXPECT_EQ(prefill_[0]->figure("sglang:prompt_tokens_total"), 0);
   Response refused = Client(prefill_[0]->port()).post("/worker/states", "{}\n");
   EXPECT_EQ(refused.status, 400) << refused.body;
+}
+
+// As while servers are replaced by newer ones.
+TEST_F(PrefillApi, UsesThoseThatFit) {
+  add_prefill(config_of(test::golden_folder("llama2-mha")));
+  EngineConfig engine = config_of(test::golden_folder("qwen3-tied"));
+  add_prefill(engine);
+  RunningServer alone(engine, ServerConfig{.port = 0});
+  start_decode(engine);
+  ASSERT_TRUE(sees_prefill());
+  for (int first : {0, 1, 2, 3}) {
+    std::string request = body(150, first);
+    EXPECT_EQ(output(*decode_, request), output(alone, request));
+  }
+  EXPECT_EQ(prefill_[0]->figure("sglang:prompt_tokens_total"), 0);
+  EXPECT_GE(fetched(), 4 * 128);  // they begin alike
+}
+
+// What a disk has is not computed again, and what is left may be too little for others.
+TEST_F(PrefillApi, ComesAfterADisk) {
+  TemporaryFolder folder;
+  EngineConfig engine = config_of(test::golden_folder("qwen3-tied"));
+  RunningServer alone(engine, ServerConfig{.port = 0});
+  add_prefill(engine);
+  engine.cache_storage.backend = "disk";
+  engine.cache_storage.directory = folder.path() + "/cache";
+  engine.cache_storage.size_bytes = 64 << 20;
+  engine.cache_storage.write_policy = "write_through";
+  engine.cache_storage.prefetch_policy = "wait_complete";
+  start_decode(engine);
+  ASSERT_TRUE(sees_prefill());
+  EXPECT_EQ(output(*decode_, body(150, 5)), output(alone, body(150, 5)));
+  EXPECT_EQ(fetched(), 144);
+  decode_.reset();
+  double given = prefill_[0]->figure("sglang:prompt_tokens_total");
+  start_decode(engine);
+  ASSERT_TRUE(sees_prefill());
+  EXPECT_EQ(output(*decode_, body(170, 5)), output(alone, body(170, 5)));
+  EXPECT_EQ(prefill_[0]->figure("sglang:prompt_tokens_total"), given) << "16 tokens are few";
+  EXPECT_EQ(output(*decode_, body(210, 5)), output(alone, body(210, 5)));
+  EXPECT_GT(prefill_[0]->figure("sglang:prompt_tokens_total"), given);
 }
 
 // Clients that leave while their prompt is computed elsewhere, and many that share one.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/options/checks.h"
+#include "client/url.h"
 #include "server/prefill/prefill_store.h"
 
 namespace banyan::cli {
@@ -21,7 +22,8 @@ Status check_engine(std::string_view mode, const EngineConfig& engine) {
   if (!engine.radix_cache) {
     return invalid_argument("--disaggregation-mode {} needs the prefix cache", mode);
   }
-  if (mode == "prefill" && engine.kernels == "cuda") return refuse("--device cuda");
+  // On a CPU states have other bits than on a GPU, and no GPU's can be sent yet.
+  if (engine.kernels == "cuda") return refuse("--device cuda");
   return {};
 }
 
@@ -30,6 +32,17 @@ Status check_decode(const DisaggregationOptions& o, const EngineConfig& engine) 
     return invalid_argument(
         "--disaggregation-mode decode needs --disaggregation-prefill-urls, such as "
         "http://host:30000");
+  }
+  if (std::ssize(o.prefill_urls) > kWorkersMax) {
+    return invalid_argument(
+        "--disaggregation-prefill-urls: {} addresses are given; at most {} are "
+        "supported",
+        o.prefill_urls.size(), kWorkersMax);
+  }
+  for (const std::string& url : o.prefill_urls) {
+    if (auto parsed = parse_server_url(url); !parsed) {
+      return invalid_argument("--disaggregation-prefill-urls: {}", parsed.error().message);
+    }
   }
   const CacheStorageConfig& storage = engine.cache_storage;
   if (storage.backend.find(',') != storage.backend.npos) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 #include <utility>
 
 #include "base/signed.h"
@@ -18,6 +19,8 @@ constexpr int64_t kAllOfIt = INT64_MAX;
 constexpr double kPatienceS = 0.05, kPatience = 1.5;
 // What another engine computes is preferred to computing it here.
 const LoadCost kNoCost(0, 1e18);
+// The share of each class of units that such transfers may hold.
+constexpr double kComputingShare = 0.75;
 
 }  // namespace
 
@@ -56,7 +59,8 @@ bool Restores::offer(Sequence& s, const PrefixMatch& match, bool its_turn, int64
   s.restore.settled = its_turn && best_effort_;
   if (s.restore.settled || context_.store.stats().health == TierHealth::kOff) return false;
   auto transfer = std::make_unique<Transfer>(context_, ++last_, s.name_space,
-                                             std::span(s.tokens).first(as_size(whole + 1)), match);
+                                             std::span(s.tokens).first(as_size(whole + 1)), match,
+                                             s.request.options.priority);
   if (Job* job = sharing(*transfer)) {
     attach(*job, s, match, job->transfer->in_common(*transfer));
     s.restore.aside = its_turn;
@@ -201,9 +205,8 @@ void Restores::take(const TierDone& done) {
   transfer.take_read(done);
 }
 
-// The store of what another engine computes has deadlines of its own.
 int64_t Restores::wait_ns(const Job& job, double load_s) const {
-  if (best_effort_ || waits_for_ever_ || job.transfer->computes()) return INT64_MAX / 2;
+  if (best_effort_ || waits_for_ever_) return INT64_MAX / 2;
   double base = config_.prefetch_timeout_s, more = config_.prefetch_timeout_per_ki_token_s;
   double s = base + more * job.transfer->tokens() / 1024;
   if (base == 0 && more == 0) s = kPatienceS + kPatience * load_s;
@@ -248,7 +251,9 @@ void Restores::advance(int64_t now_ns, const Room* room) {
 bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
   Transfer& transfer = *job.transfer;
   auto aside = [](const Sequence* s) { return s->restore.aside; };
-  bool late = now_ns > job.until_ns && std::ranges::any_of(job.waiting, aside);
+  // The store of what another engine computes has limits of its own.
+  bool late =
+      now_ns > job.until_ns && !transfer.only_computes() && std::ranges::any_of(job.waiting, aside);
   if (transfer.stage() == Transfer::Stage::kFinding) {
     if (late) {
       ++context_.stats.misses[CacheStorageStats::kTimeout];
@@ -284,13 +289,29 @@ bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
 
 bool Restores::begin(Job& job, const Room& room, int64_t now_ns) {
   RestorePlan plan = job.transfer->plan(job.length, config_.prefetch_tokens_min, bytes_ahead(),
-                                        room(), load_, prefill_);
+                                        room_for(job, room()), load_, prefill_);
   if (plan.end == 0) return false;
-  job.saved_s = plan.saved_s;
-  bool complete = job.transfer->begin(plan.end);
   job.until_ns = now_ns + wait_ns(job, plan.load_s);
+  bool complete = job.transfer->begin(plan.end);
+  job.saved_s = job.transfer->computes() ? 0 : plan.saved_s;
   share(job);
   return complete;
+}
+
+// What another engine computes may take minutes. Meanwhile a part of the memory stays for others.
+UnitCounts Restores::room_for(const Job& job, UnitCounts room) const {
+  bool any = false;
+  for (int i = 0; i < context_.store.layers(); ++i) any |= computes(i);
+  if (!any) return room;
+  UnitCounts held = {};
+  for (const auto& [number, other] : jobs_) {
+    if (&other != &job && other.transfer->computes()) other.transfer->add_held(held);
+  }
+  for (int c = 0; c < context_.classes().count; ++c) {
+    auto most = static_cast<int64_t>(kComputingShare * context_.tree.use(c).total);
+    at(room, c) = std::clamp<int64_t>(most - at(held, c), 0, at(room, c));
+  }
+  return room;
 }
 
 bool Restores::loading() const {
@@ -310,6 +331,14 @@ void Restores::stop() {
   for (auto& [number, job] : jobs_) {
     if (job.transfer->stage() == Transfer::Stage::kLoading) unshare(job);
     job.transfer->stop();
+  }
+}
+
+void Restores::stop_newest() {
+  for (auto& [number, job] : jobs_ | std::views::reverse) {
+    if (job.transfer->stage() != Transfer::Stage::kLoading) continue;
+    unshare(job);
+    return job.transfer->stop();
   }
 }
 

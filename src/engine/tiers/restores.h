@@ -43,6 +43,8 @@ class Restores {
   void advance(int64_t now_ns, const Room* room);
   // Gives back units whose reads were not requested yet, and requests no more.
   void stop();
+  // The same for the transfer that began last.
+  void stop_newest();
   // A sequence that no longer waits; null if none is left. The caller queues it.
   Sequence* take_ready();
 
@@ -86,6 +88,7 @@ class Restores {
   bool move_on(Job& job, int64_t now_ns, const Room* room);
   int64_t wait_ns(const Job& job, double load_s) const;
   LayerBytes bytes_ahead() const;
+  UnitCounts room_for(const Job& job, UnitCounts room) const;
   bool computes(int layer) const { return context_.store.layer(layer).computes(); }
 
   TierContext& context_;

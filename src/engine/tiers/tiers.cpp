@@ -115,7 +115,7 @@ void Tiers::forget(Sequence& s) {
 
 bool Tiers::give_way() {
   if (!restores_.loading() && !writer_.keeps_units()) return false;
-  restores_.stop();
+  restores_.stop_newest();
   take_done();
   restores_.advance(now_ns_(), nullptr);
   if (restores_.loading() || writer_.keeps_units()) store_->wait(kWait);
@@ -150,7 +150,6 @@ const CacheStorageStats& Tiers::stats() {
 
 // A sequence may use less than was loaded for it. What the lower layers gave is then counted first.
 void Tiers::count_restored(Sequence& s) {
-  context_.stats.restored_tokens += s.restored_tokens;
   int64_t left = s.restored_tokens;
   for (int i = store_->layers() - 1; i >= 0; --i) {
     int64_t of_layer = std::min(left, at(s.restore.layers, i));
@@ -160,6 +159,7 @@ void Tiers::count_restored(Sequence& s) {
     left -= of_layer;
   }
   s.restored_tokens -= s.prefilled_tokens;
+  context_.stats.restored_tokens += s.restored_tokens;
 }
 
 void Tiers::look_at(const TierStore& store, CacheLayerStats& stats) {

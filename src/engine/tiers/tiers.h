@@ -52,7 +52,8 @@ class Tiers {
   int64_t promised_pages(const Sequence& s) const { return restores_.promised_pages(s); }
   void add_coming(const Sequence& s, UnitCounts& coming) const { restores_.add_coming(s, coming); }
 
-  // Waits for transfers to end, because their units are needed. False if there were none.
+  // Stops the transfer that began last, because its units are needed, and waits a little for it to
+  // end. False if there was none.
   bool give_way();
   // There is nothing to compute. Waits for the store if a sequence does, and does deferred work.
   // True: a sequence waits.

@@ -27,7 +27,7 @@ CacheStorageStats::Miss miss_of(TierOutcome outcome) {
 }  // namespace
 
 Transfer::Transfer(TierContext& context, uint64_t number, const PrefixNamespace& name_space,
-                   std::span<const PrefixToken> tokens, const PrefixMatch& match)
+                   std::span<const PrefixToken> tokens, const PrefixMatch& match, int priority)
     : context_(context),
       number_(number),
       clears_(context.clears),
@@ -40,7 +40,8 @@ Transfer::Transfer(TierContext& context, uint64_t number, const PrefixNamespace&
                       .name_space = name_space,
                       .tokens = tokens,
                       .pages = page_keys_,
-                      .base = match.node->end});
+                      .base = match.node->end,
+                      .priority = priority});
 }
 
 Transfer::~Transfer() {
@@ -169,6 +170,7 @@ bool Transfer::begin(int64_t end) {
     context_.pieces.add(u.unit_class, unit, pieces_);
     wanted_.push_back({.page = at(page_keys_, u.page), .unit_class = u.unit_class});
     at(bytes_to_come_, units_.back().expected) += at(context_.unit_bytes, u.unit_class);
+    computes_ |= context_.store.layer(units_.back().expected).computes();
   }
   if (units_.size() == needed.size()) return true;
   stop();
@@ -215,15 +217,18 @@ void Transfer::take_read(const TierDone& done) {
     layer.read_s += work.seconds;
     return;
   }
-  ++context_.stats.misses[miss_of(done.outcome)];
+  if (!stopped_) ++context_.stats.misses[miss_of(done.outcome)];
   drop(u);
 }
 
-bool Transfer::computes() const {
+bool Transfer::only_computes() const {
+  bool computes = false;
   for (int i = 0; i < context_.store.layers(); ++i) {
-    if (bytes_to_come_[i] > 0 && context_.store.layer(i).computes()) return true;
+    if (at(bytes_to_come_, i) == 0) continue;
+    if (!context_.store.layer(i).computes()) return false;
+    computes = true;
   }
-  return false;
+  return computes;
 }
 
 void Transfer::ends_coming(const Unit& u) {
@@ -236,7 +241,10 @@ void Transfer::drop(Unit& u) {
   u.state = UnitState::kGone;
 }
 
+// One that has not begun may still do so.
 void Transfer::stop() {
+  if (stage_ != Stage::kLoading) return;
+  stopped_ = true;
   context_.store.close(number_);
   for (; next_ < units_.size(); ++next_) {
     if (units_[next_].state == UnitState::kWaiting) drop(units_[next_]);

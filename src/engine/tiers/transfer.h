@@ -29,7 +29,7 @@ class Transfer {
   // Of whole pages of a prompt: all of `tokens` but the last, which follows them. The tree has
   // `match`.
   Transfer(TierContext& context, uint64_t number, const PrefixNamespace& name_space,
-           std::span<const PrefixToken> tokens, const PrefixMatch& match);
+           std::span<const PrefixToken> tokens, const PrefixMatch& match, int priority);
   ~Transfer();
 
   uint64_t number() const { return number_; }
@@ -44,8 +44,10 @@ class Transfer {
   // Published tokens by the layer of the store that their pages came from.
   const std::array<int64_t, kTierLayersMax>& layer_tokens() const { return layer_tokens_; }
   const LayerBytes& bytes_to_come() const { return bytes_to_come_; }
-  // Whether some of them are still to be computed, by another engine.
-  bool computes() const;
+  // Whether the bytes to come are all still to be computed, by another engine.
+  bool only_computes() const;
+  // Whether it holds units for what another engine computes.
+  bool computes() const { return computes_; }
 
   void find();
   void take_found(const TierDone& done);
@@ -109,6 +111,7 @@ class Transfer {
   size_t next_published_ = 0;
   LayerBytes bytes_to_come_ = {};
   int64_t reading_bytes_ = 0, reading_ = 0, published_ = 0;
+  bool computes_ = false, stopped_ = false;
   std::array<int64_t, kTierLayersMax> layer_tokens_ = {};
 };
 

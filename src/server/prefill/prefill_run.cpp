@@ -15,31 +15,33 @@ namespace {
 
 constexpr int kAttemptsMax = 2;  // workers that a prompt is given to
 constexpr int kFailuresMax = 3;  // of requests for states, in a row
-// One request for states should take a worker's engine no more than some milliseconds.
-constexpr int64_t kFetchBytes = 16 << 20;
+// A worker's engine answers between two steps, so one request should cover what a step computes.
+constexpr int64_t kFetchBytes = kStatesBytesMax;
 constexpr size_t kRefusalBytesMax = 4096;
 // How long a worker may be away. If it has computed everything by then, nothing else tells.
 constexpr int kLostTicksMax = std::chrono::seconds(2) / PrefillRun::kTick;
+// How long nothing may come from it, though it lives: its queue is long, or a connection is dead.
+constexpr int kIdleTicksMax = std::chrono::seconds(30) / PrefillRun::kTick;
 
 }  // namespace
 
-PrefillRun::PrefillRun(PrefillContext& context, PrefillPrompt prompt)
+PrefillRun::PrefillRun(PrefillContext& context, std::shared_ptr<const PrefillPrompt> prompt)
     : context_(context), prompt_(std::move(prompt)) {}
 
-// ---- The request
-// ---------------------------------------------------------------------------------
+// ---- The request --------------------------------------------------------------------------------
 
 void PrefillRun::start() {
   ++attempts_;
-  failures_ = lost_ticks_ = 0;
+  failures_ = lost_ticks_ = idle_ticks_ = 0;
   place_.clear();
   std::vector<GenerateRequest> requests(1);
-  requests[0].prompt = prompt_.tokens;
+  requests[0].prompt = prompt_->tokens;
   requests[0].options.max_new_tokens = 0;
   requests[0].options.prompt_progress = true;
-  requests[0].options.adapter = prompt_.name_space.adapter;
-  requests[0].options.cache_salt = prompt_.name_space.salt;
-  requests[0].options.extra_key = prompt_.name_space.extra_key;
+  requests[0].options.priority = prompt_->priority;
+  requests[0].options.adapter = prompt_->name_space.adapter;
+  requests[0].options.cache_salt = prompt_->name_space.salt;
+  requests[0].options.extra_key = prompt_->name_space.extra_key;
   std::weak_ptr<PrefillRun> weak = weak_from_this();
   SubmissionSinks sinks;
   sinks.event = [weak](size_t, const TokenEvent& event) {
@@ -50,7 +52,7 @@ void PrefillRun::start() {
   };
   auto submission = context_.workers.submit(std::move(requests), std::move(sinks));
   if (!submission) {
-    context_.failed(submission.error().message);
+    context_.failed("too many prompts wait for a prefill worker");
     return fail(TierOutcome::kFailed);
   }
   submission_ = *std::move(submission);
@@ -58,11 +60,12 @@ void PrefillRun::start() {
 
 void PrefillRun::take(const TokenEvent& event) {
   if (over_) return;
+  idle_ticks_ = 0;
   (void)worker();
   if (event.is_progress()) {
     computed_ = std::max(computed_, event.position);
   } else if (event.finish == FinishReason::kLength || event.finish == FinishReason::kStop) {
-    computed_ = std::ssize(prompt_.tokens);
+    computed_ = std::ssize(prompt_->tokens);
   } else if (event.finish != FinishReason::kNone) {
     return lose(event.error);
   }
@@ -72,13 +75,16 @@ void PrefillRun::take(const TokenEvent& event) {
 void PrefillRun::lose(const Error& error) {
   if (over_) return;
   bool had_worker = submission_ != nullptr && !submission_->place(0).empty();
-  if (had_worker && error.code == ErrorCode::kExhausted) return try_another(error.message);
-  context_.failed(error.message);
+  bool exhausted = error.code == ErrorCode::kExhausted;
+  if (had_worker && exhausted) return try_another("the worker that computed it is lost");
+  context_.failed(exhausted ? "no prefill worker has had room for a second" : error.message);
   fail(TierOutcome::kFailed);
 }
 
+// The worker gets no prompts until it has answered again.
 void PrefillRun::try_another(const std::string& why) {
   hang_up();
+  if (auto failed = worker()) failed->suspect(why);
   if (attempts_ < kAttemptsMax) {
     if (submission_ != nullptr) context_.workers.abandon(submission_, std::nullopt);
     return start();
@@ -109,12 +115,11 @@ void PrefillRun::hang_up() {
   records_.reset();
 }
 
-// ---- States
-// --------------------------------------------------------------------------------------
+// ---- States -------------------------------------------------------------------------------------
 
 void PrefillRun::read(const TierJob& job) {
-  auto page = prompt_.pages.find(job.record.key.page);
-  if (over_ || page == prompt_.pages.end()) {
+  auto page = prompt_->pages.find(job.record.key.page);
+  if (over_ || page == prompt_->pages.end()) {
     return context_.finish({.id = job.id,
                             .operation = TierOperation::kRead,
                             .outcome = over_ ? TierOutcome::kFailed : TierOutcome::kAbsent});
@@ -131,6 +136,8 @@ void PrefillRun::read(const TierJob& job) {
 void PrefillRun::tick() {
   pauses_ = false;
   if (over_) return;
+  idle_ticks_ = reads_.empty() ? 0 : idle_ticks_ + 1;
+  if (idle_ticks_ > kIdleTicksMax) return try_another("the worker has sent nothing for 30 s");
   if (fetch_ != 0) {
     if (asked_->info() == nullptr) asked_->client().cancel(fetch_, "the worker does not answer");
     return;
@@ -184,9 +191,9 @@ std::vector<RestoreUnit> PrefillRun::choose() {
 
 void PrefillRun::send(const std::vector<RestoreUnit>& units) {
   StatesRequest request{.state_digest = context_.states.digest.value().hex(),
-                        .units = {.name_space = prompt_.name_space, .units = units}};
+                        .units = {.name_space = prompt_->name_space, .units = units}};
   int64_t tokens = (units.back().page + 1) * context_.states.classes.page_size_tokens;
-  request.units.tokens.assign(prompt_.tokens.begin(), prompt_.tokens.begin() + tokens);
+  request.units.tokens.assign(prompt_->tokens.begin(), prompt_->tokens.begin() + tokens);
   records_.emplace(RecordReader::Sinks{
       .place = [this](const TierKey& key) -> const RecordReader::Place* {
         auto read = find(key);
@@ -214,6 +221,7 @@ void PrefillRun::send(const std::vector<RestoreUnit>& units) {
 }
 
 void PrefillRun::take_bytes(int http_status, std::string_view bytes) {
+  idle_ticks_ = 0;
   if (http_status != 200) {
     refusal_ += bytes.substr(0, kRefusalBytesMax - std::min(kRefusalBytesMax, refusal_.size()));
     return;
@@ -238,17 +246,14 @@ void PrefillRun::fetched(int http_status, const Status& outcome) {
   }
   std::string why = fmt::format("{}: {}", asked_->url(),
                                 outcome ? error_message(refusal_) : outcome.error().message);
-  if (outcome && http_status >= 400 && http_status < 500) {  // another would refuse it, too
-    context_.failed(why);
-    return fail(TierOutcome::kFailed);
-  }
+  bool refused = outcome && http_status >= 400 && http_status < 500;
   pauses_ = true;
-  if (++failures_ >= kFailuresMax) try_another(why);
+  if (refused || ++failures_ >= kFailuresMax) try_another(why);
 }
 
 PrefillRun::Reads::iterator PrefillRun::find(const TierKey& key) {
-  auto page = prompt_.pages.find(key.page);
-  return page == prompt_.pages.end() ? reads_.end() : reads_.find({page->second, key.unit_class});
+  auto page = prompt_->pages.find(key.page);
+  return page == prompt_->pages.end() ? reads_.end() : reads_.find({page->second, key.unit_class});
 }
 
 void PrefillRun::end(Reads::iterator read, TierOutcome outcome) {

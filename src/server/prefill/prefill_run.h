@@ -2,8 +2,8 @@
 //
 // The worker runs it as a request for no tokens and reports its progress. Units that are computed
 // are fetched from it (POST /worker/states), some at a time, into the memory that reads wait with.
-// A worker that is lost is replaced once; what has arrived stays. Whatever fails, reads end, and
-// the engine computes the rest.
+// A worker that is lost, or makes no progress, is replaced once; what has arrived stays. Whatever
+// fails, reads end, and the engine computes the rest.
 //
 // Belongs to the thread of the store's io_context.
 #pragma once
@@ -29,6 +29,7 @@ struct PrefillPrompt {
   PrefixNamespace name_space;
   std::vector<PrefixToken> tokens;  // whole pages, and the token after them
   std::map<PageKey, int32_t> pages;
+  int priority = 0;
 };
 
 // What all runs of a store use.
@@ -42,7 +43,7 @@ struct PrefillContext {
 
 class PrefillRun : public std::enable_shared_from_this<PrefillRun> {
  public:
-  PrefillRun(PrefillContext& context, PrefillPrompt prompt);
+  PrefillRun(PrefillContext& context, std::shared_ptr<const PrefillPrompt> prompt);
 
   void start();
   void read(const TierJob& job);
@@ -76,7 +77,7 @@ class PrefillRun : public std::enable_shared_from_this<PrefillRun> {
   void end(Reads::iterator read, TierOutcome outcome);
 
   PrefillContext& context_;
-  PrefillPrompt prompt_;
+  const std::shared_ptr<const PrefillPrompt> prompt_;
   std::shared_ptr<Submission> submission_;  // null: none runs
   int attempts_ = 0;                        // to have it computed
   std::string place_;                       // the worker's name
@@ -93,7 +94,8 @@ class PrefillRun : public std::enable_shared_from_this<PrefillRun> {
   std::string refusal_;  // the answer, if it is an error
   int failures_ = 0;     // in a row
   bool pauses_ = false;  // until the next tick
-  int lost_ticks_ = 0;   // in a row, without the worker
+  // In a row: without the worker, and without anything from it.
+  int lost_ticks_ = 0, idle_ticks_ = 0;
 };
 
 }  // namespace banyan

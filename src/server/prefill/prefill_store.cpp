@@ -28,7 +28,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kGreeting = std::chrono::seconds(3);
 constexpr auto kComplaintInterval = std::chrono::seconds(10);
 
-RouteConfig route_of(RouteConfig route) {
+RouteConfig route_of(RouteConfig route, const TierStates& states) {
+  route.state_digest = states.digest.value().hex();
   route.migrations_max = 0;   // prefill_run.h does that, as it has states to fetch again
   route.queue_timeout_s = 1;  // to wait longer is no better than to compute the prompt
   return route;
@@ -61,12 +62,14 @@ class PrefillStore final : public TierStore {
  private:
   // A transfer, on the caller's thread.
   struct Asked {
-    PrefillPrompt prompt;
+    std::shared_ptr<const PrefillPrompt> prompt;
     int64_t base = 0, end = 0;
     bool runs = false;
   };
 
   void finish(TierDone done);
+  bool is_worth_it(const Asked& asked, std::span<const TierKey> keys) const;
+  void run();
   void read_now(uint64_t transfer, const TierJob& job);
   void tick();
   void look_at_workers();
@@ -85,25 +88,25 @@ class PrefillStore final : public TierStore {
   std::unordered_map<uint64_t, std::shared_ptr<PrefillRun>> runs_;
   const Clock::time_point begun_ = Clock::now();
   Clock::time_point complained_ = {};
+  std::string told_ = "nothing yet";  // the last trouble that the log has
   bool stopping_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::vector<TierDone> done_;
   TierHealth health_ = TierHealth::kOff;
-  std::string trouble_;
   std::thread thread_;
 };
 
 Status PrefillStore::start(const RouteConfig& route) {
-  workers_ = TRY(RemoteGenerator::open(io_, route_of(route), [](const StepReport&) {}));
+  workers_ = TRY(RemoteGenerator::open(io_, route_of(route, states_), [](const StepReport&) {}));
   context_ = std::make_unique<PrefillContext>(
       PrefillContext{.workers = *workers_,
                      .states = states_,
                      .finish = [this](TierDone done) { finish(std::move(done)); },
                      .failed = [this](const std::string& why) { complain(why); }});
   asio::post(io_, [this] { tick(); });
-  thread_ = std::thread([this] { io_.run(); });
+  thread_ = std::thread([this] { run(); });
   return {};
 }
 
@@ -121,8 +124,7 @@ PrefillStore::~PrefillStore() {
   thread_.join();
 }
 
-// ---- The caller's thread
-// -------------------------------------------------------------------------
+// ---- The caller's thread ------------------------------------------------------------------------
 
 void PrefillStore::open(const TierPrompt& prompt) {
   const StateClasses& classes = states_.classes;
@@ -130,24 +132,37 @@ void PrefillStore::open(const TierPrompt& prompt) {
   Asked asked{.base = prompt.base,
               .end = whole / classes.resume_alignment_tokens * classes.resume_alignment_tokens};
   if (asked.end - asked.base < tokens_min_) return;
-  asked.prompt.name_space = prompt.name_space;
+  auto copy = std::make_shared<PrefillPrompt>(
+      PrefillPrompt{.name_space = prompt.name_space, .priority = prompt.priority});
   // With the token after the end, the worker has a snapshot at the end.
-  asked.prompt.tokens.assign(prompt.tokens.begin(), prompt.tokens.begin() + asked.end + 1);
+  copy->tokens.assign(prompt.tokens.begin(), prompt.tokens.begin() + asked.end + 1);
   for (int32_t page = 0; (page + 1) * classes.page_size_tokens <= asked.end; ++page) {
-    asked.prompt.pages.emplace(at(prompt.pages, page), page);
+    copy->pages.emplace(at(prompt.pages, page), page);
   }
+  asked.prompt = std::move(copy);
   asked_[prompt.transfer] = std::move(asked);
+}
+
+// Whether enough is missing. A store above this one has asked only for what it lacks.
+bool PrefillStore::is_worth_it(const Asked& asked, std::span<const TierKey> keys) const {
+  int64_t page = states_.classes.page_size_tokens, pages = 0;
+  if (at(states_.unit_bytes, kPathClass) == 0) return asked.end - asked.base >= tokens_min_;
+  for (const TierKey& key : keys) {
+    pages += key.unit_class == kPathClass && asked.prompt->pages.contains(key.page);
+  }
+  return pages * page >= tokens_min_;
 }
 
 void PrefillStore::find(const TierQuestion& question) {
   TierDone done{.id = question.id, .operation = TierOperation::kFind, .work = {{{.done = true}}}};
   done.found.assign(question.keys.size(), 0);
   auto asked = asked_.find(question.transfer);
-  if (asked != asked_.end() && stats().health != TierHealth::kOff) {
+  if (asked != asked_.end() && stats().health != TierHealth::kOff &&
+      is_worth_it(asked->second, question.keys)) {
     const Asked& of = asked->second;
     for (size_t i = 0; i < question.keys.size(); ++i) {
-      auto page = of.prompt.pages.find(question.keys[i].page);
-      if (page == of.prompt.pages.end()) continue;
+      auto page = of.prompt->pages.find(question.keys[i].page);
+      if (page == of.prompt->pages.end()) continue;
       const UnitClass& c = states_.classes[question.keys[i].unit_class];
       int64_t end = (page->second + 1) * states_.classes.page_size_tokens;
       done.found[i] = c.paged() ? end > c.reach_begin(of.end) : end == of.end;
@@ -163,9 +178,9 @@ void PrefillStore::read(const TierJob& job) {
         {.id = job.id, .operation = TierOperation::kRead, .outcome = TierOutcome::kAbsent});
   }
   if (!std::exchange(asked->second.runs, true)) {
-    asio::post(io_, [this, transfer = job.transfer, prompt = asked->second.prompt]() mutable {
+    asio::post(io_, [this, transfer = job.transfer, prompt = asked->second.prompt] {
       if (stopping_) return;
-      auto run = std::make_shared<PrefillRun>(*context_, std::move(prompt));
+      auto run = std::make_shared<PrefillRun>(*context_, prompt);
       runs_[transfer] = run;
       run->start();
     });
@@ -200,11 +215,10 @@ void PrefillStore::wait(std::chrono::nanoseconds limit) {
 
 TierStats PrefillStore::stats() const {
   std::lock_guard lock(mutex_);
-  return {.health = health_, .trouble = trouble_};
+  return {.health = health_};
 }
 
-// ---- Either thread
-// -------------------------------------------------------------------------------
+// ---- Either thread ------------------------------------------------------------------------------
 
 void PrefillStore::finish(TierDone done) {
   {
@@ -214,8 +228,19 @@ void PrefillStore::finish(TierDone done) {
   ended_.notify_all();
 }
 
-// ---- The store's thread
-// --------------------------------------------------------------------------
+// ---- The store's thread -------------------------------------------------------------------------
+
+void PrefillStore::run() {
+  while (true) {
+    try {
+      io_.run();
+      return;
+    } catch (const std::exception& e) {  // a handler ran out of memory; the others continue
+      spdlog::error("unhandled exception in the thread of prefill workers (continuing): {}",
+                    e.what());
+    }
+  }
+}
 
 void PrefillStore::read_now(uint64_t transfer, const TierJob& job) {
   auto run = runs_.find(transfer);
@@ -235,10 +260,15 @@ void PrefillStore::tick() {
 
 void PrefillStore::look_at_workers() {
   std::string trouble = trouble_of_workers();
-  std::lock_guard lock(mutex_);
-  health_ = trouble.empty() ? TierHealth::kReadOnly : TierHealth::kOff;
-  bool greeting = Clock::now() - begun_ < kGreeting;
-  trouble_ = greeting ? "" : trouble;
+  {
+    std::lock_guard lock(mutex_);
+    health_ = trouble.empty() ? TierHealth::kReadOnly : TierHealth::kOff;
+  }
+  bool greeting = !trouble.empty() && Clock::now() - begun_ < kGreeting;
+  if (greeting || trouble == told_) return;
+  told_ = trouble;
+  if (trouble.empty()) return spdlog::info("prefill workers compute long prompts");
+  spdlog::warn("all prompts are computed here: {}", trouble);
 }
 
 // Empty: one of them can be given a prompt.

@@ -53,9 +53,9 @@ void RemoteWorker::tick(SteadyTime now) {
 
 // A worker without requests makes no progress.
 bool RemoteWorker::stalls(SteadyTime now) {
-  if (!info_ || info_->running + info_->queued == 0 || info_->steps != steps_) {
+  if (!info_ || info_->running + info_->queued == 0 || info_->progress != progress_) {
     progressed_ = now;
-    steps_ = info_ ? info_->steps : -1;
+    progress_ = info_ ? info_->progress : -1;
     return false;
   }
   if (now - progressed_ < duration_of_s(config_.stall_timeout_s)) return false;

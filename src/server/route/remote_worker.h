@@ -45,7 +45,11 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
   std::string_view name() const { return name_; }
   // Null: it has not answered yet, or not since it was suspected.
   const WorkerInfo* info() const { return info_ ? &*info_ : nullptr; }
-  bool is_ready() const { return !leaving && info_ && info_->state == WorkerInfo::State::kReady; }
+  bool is_ready() const {
+    bool fits =
+        info_ && (config_.state_digest.empty() || config_.state_digest == info_->state_digest);
+    return !leaving && fits && info_->state == WorkerInfo::State::kReady;
+  }
   // Whether it may be given a request now.
   bool has_room(SteadyTime now) const;
   uint64_t answers() const { return answers_; }  // number of reports so far
@@ -79,7 +83,7 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
   SteadyTime asked_, progressed_;
   uint64_t epoch_ = 0;
   std::string name_;
-  int64_t steps_ = -1;
+  int64_t progress_ = -1;
   int failures_ = 0;
   SteadyTime closed_until_;
   bool told_ = false;  // its current state is in the log

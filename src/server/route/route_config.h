@@ -19,6 +19,7 @@ struct RouteConfig {
   TlsFiles tls{.certificate_option = "--client-cert-path",  // for workers at https:// addresses
                .key_option = "--client-key-path",
                .authorities_option = "--ca-cert-path"};
+  std::string state_digest;     // of the workers that may be used; empty: any
   std::string policy = "cost";  // a name in router/registry.cpp
   RouteCosts costs;
 

@@ -25,6 +25,7 @@ using SteadyClock = std::chrono::steady_clock;
 using Buckets = prometheus::Histogram::BucketBoundaries;
 
 constexpr double kThroughputWindow_s = 1;
+constexpr std::string_view kPrefillBackend = "prefill";  // of server/prefill
 
 // Each value is stored under its first name and exported under both.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kAliases = {{
@@ -314,7 +315,7 @@ struct Metrics::Impl {
     prometheus::Labels tier = {{"tier", std::string(now.backend)}};
     auto gained = [](int64_t a, int64_t b) -> double { return a - b; };
     double restored = gained(now.restored_tokens, before.restored_tokens);
-    if (now.backend == "prefill") {
+    if (now.backend == kPrefillBackend) {
       add("banyan:prefilled_tokens_total", "Prompt tokens that prefill workers computed", restored,
           {});
     } else {
@@ -470,13 +471,23 @@ void Metrics::constrained() {
   impl_->constrained.Increment();
 }
 
+// Prompt tokens that other engines have computed for this one.
+static int64_t prefilled_tokens(const EngineStats& stats) {
+  int64_t tokens = 0;
+  for (const CacheLayerStats& layer : stats.storage.layers) {
+    if (layer.backend == kPrefillBackend) tokens += layer.restored_tokens;
+  }
+  return tokens;
+}
+
 void Metrics::step(const StepReport& report) {
   const EngineStats& now = report.stats;
   const EngineStats& last = impl_->last;
   auto count = [](int64_t n) -> double { return n; };
   double computed = count(now.prompt_tokens - last.prompt_tokens);
   double cached = count(now.cached_tokens - last.cached_tokens);
-  impl_->prompt_tokens.Increment(computed + cached);
+  impl_->prompt_tokens.Increment(computed + cached +
+                                 count(prefilled_tokens(now) - prefilled_tokens(last)));
   double restored = count(now.storage.restored_tokens - last.storage.restored_tokens);
   impl_->cached_tokens.Increment(std::max(0.0, cached - restored));
   impl_->count_storage(now.storage, last.storage);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_text.h"
 #include "base/signed.h"
 #include "server/worker/id_list.h"
 #include "server/worker/wire.h"
@@ -37,12 +38,11 @@ Status read_head(std::string_view head, StatesRequest& request) {
 
 std::string write_states_request(const StatesRequest& request) {
   const PrefixNamespace& name_space = request.units.name_space;
-  std::string body = Json{{"version", kWorkerProtocol},
-                          {"state_digest", request.state_digest},
-                          {"adapter", name_space.adapter},
-                          {"cache_salt", name_space.salt},
-                          {"extra_key", name_space.extra_key}}
-                         .dump();
+  std::string body = dump_json({{"version", kWorkerProtocol},
+                                {"state_digest", request.state_digest},
+                                {"adapter", name_space.adapter},
+                                {"cache_salt", name_space.salt},
+                                {"extra_key", name_space.extra_key}});
   body += '\n';
   std::vector<int32_t> pages, classes;
   for (const RestoreUnit& unit : request.units.units) {

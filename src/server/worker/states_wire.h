@@ -17,7 +17,7 @@ struct StatesRequest {
   UnitsOfPrefix units;
 };
 
-// How many bytes of units one request may ask for.
+// How many bytes of units one request may ask for, if it asks for several.
 inline constexpr int64_t kStatesBytesMax = 64 << 20;
 
 std::string write_states_request(const StatesRequest& request);

@@ -25,7 +25,7 @@
 
 namespace banyan {
 
-inline constexpr int kWorkerProtocol = 3;
+inline constexpr int kWorkerProtocol = 4;
 
 // A request and the source of its constraint; `request.constraint` is null.
 struct WireRequest {

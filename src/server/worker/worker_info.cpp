@@ -29,6 +29,7 @@ void visit_info(Info& i, Visit visit) {
   visit("max_queued_requests", i.queued_max);
   visit("running", i.running);
   visit("queued", i.queued);
+  visit("progress", i.progress);
   visit("steps", i.steps);
   visit("prompt_tokens", i.prompt_tokens);
   visit("cached_tokens", i.cached_tokens);
@@ -72,6 +73,8 @@ WorkerInfo worker_info_of(const Service& service) {
   info.running = stats.running;
   info.queued = stats.queued;
   info.steps = stats.steps;
+  info.progress = stats.steps;
+  for (const CacheLayerStats& layer : stats.storage.layers) info.progress += layer.read_units;
   info.prompt_tokens = stats.prompt_tokens;
   info.cached_tokens = stats.cached_tokens;
   info.generated_tokens = stats.generated_tokens;

@@ -26,6 +26,8 @@ struct WorkerInfo {
   std::string state_digest;  // empty: started without --state-digest
   int64_t context_length_tokens = 0, page_size_tokens = 0, pages_total = 0, pages_free = 0;
   int64_t running_max = 0, queued_max = 0, running = 0, queued = 0;
+  // Grows while the engine works: steps, and units that it has loaded.
+  int64_t progress = 0;
   int64_t steps = 0, prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
 };
 

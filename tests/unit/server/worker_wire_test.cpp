@@ -99,18 +99,18 @@ TEST(WorkerWire, TakesNothingElse) {
   for (auto [body, message] :
        {Case{"", "not valid JSON"}, Case{"[]", "object"}, Case{"{}", "version"},
         Case{R"({"version": 1, "prompt": [1]})", "version: this worker has 3"},
-        Case{R"({"version": 3, "promt": 1})", "unknown member promt"},
-        Case{R"({"version": 3, "sampling": {"top_k": 1.5}})", "top_k: an integer"},
-        Case{R"({"version": 3, "sampling": {"top_k": 1e300}})", "top_k: an integer"},
-        Case{R"({"version": 3, "options": {"stop_token_ids": [4294967296]}})", "a smaller integer"},
-        Case{R"({"version": 3, "sampling": {"top_p": 1e39}})", "top_p: a smaller number"},
-        Case{R"({"version": 3, "sampling": {"seed": -1}})", "seed: a smaller integer"},
-        Case{R"({"version": 3, "sampling": {"logit_bias": [[1]]}})", "pairs of token and bias"},
-        Case{R"({"version": 3, "sampling": {"dry_breakers": [[]]}})", "dry_breakers"},
-        Case{R"({"version": 3, "constraint": {"grammar": {"kind": 9}}})", "a kind of grammar"},
-        Case{R"({"version": 3, "constraint": {"tokens": {"banned": [[]]}}})", "banned"},
-        Case{R"({"version": 3, "constraint": {"tokens": {}, "grammar": {}}})", "not both"},
-        Case{R"({"version": 3})", "prompt: a list of token ids"}}) {
+        Case{R"({"version": 4, "promt": 1})", "unknown member promt"},
+        Case{R"({"version": 4, "sampling": {"top_k": 1.5}})", "top_k: an integer"},
+        Case{R"({"version": 4, "sampling": {"top_k": 1e300}})", "top_k: an integer"},
+        Case{R"({"version": 4, "options": {"stop_token_ids": [4294967296]}})", "a smaller integer"},
+        Case{R"({"version": 4, "sampling": {"top_p": 1e39}})", "top_p: a smaller number"},
+        Case{R"({"version": 4, "sampling": {"seed": -1}})", "seed: a smaller integer"},
+        Case{R"({"version": 4, "sampling": {"logit_bias": [[1]]}})", "pairs of token and bias"},
+        Case{R"({"version": 4, "sampling": {"dry_breakers": [[]]}})", "dry_breakers"},
+        Case{R"({"version": 4, "constraint": {"grammar": {"kind": 9}}})", "a kind of grammar"},
+        Case{R"({"version": 4, "constraint": {"tokens": {"banned": [[]]}}})", "banned"},
+        Case{R"({"version": 4, "constraint": {"tokens": {}, "grammar": {}}})", "not both"},
+        Case{R"({"version": 4})", "prompt: a list of token ids"}}) {
     Result<WireRequest> got = read_request(body);
     ASSERT_FALSE(got) << body;
     EXPECT_NE(got.error().message.find(message), std::string::npos) << got.error().message;
