@@ -98,7 +98,7 @@ TEST(WorkerWire, TakesNothingElse) {
   };
   for (auto [body, message] :
        {Case{"", "not valid JSON"}, Case{"[]", "object"}, Case{"{}", "version"},
-        Case{R"({"version": 1, "prompt": [1]})", "version: this worker has 3"},
+        Case{R"({"version": 1, "prompt": [1]})", "version: this worker has 4"},
         Case{R"({"version": 4, "promt": 1})", "unknown member promt"},
         Case{R"({"version": 4, "sampling": {"top_k": 1.5}})", "top_k: an integer"},
         Case{R"({"version": 4, "sampling": {"top_k": 1e300}})", "top_k: an integer"},
