@@ -26,7 +26,7 @@ Result<Json> literal_arguments(const ToolCallFormat& format, const Tool& tool, b
 // Rules for strings that no grammar of free text between marks enforces.
 inline constexpr std::string_view kStringRules[] = {"minLength", "maxLength", "pattern", "format",
                                                     "anyOf",     "oneOf",     "allOf",   "$ref"};
-// Rules of structure that no grammar of values enforces that a format writes in a way of its own.
+// Rules that the grammar cannot enforce on lists and objects in a format's own notation.
 inline constexpr std::string_view kStructureRules[] = {
     "anyOf",       "oneOf",       "allOf",
     "$ref",        "minItems",    "maxItems",

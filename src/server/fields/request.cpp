@@ -33,7 +33,8 @@ std::optional<int64_t> as_integer(const Json& value) {
   }
   if (value.is_number_float()) {
     auto number = value.get<double>();
-    bool fits = number == std::trunc(number) && number >= -0x1p63 && number < 0x1p63;
+    // Above, the literal may have been another integer.
+    bool fits = number == std::trunc(number) && std::abs(number) <= 0x1p53;
     return fits ? std::optional(static_cast<int64_t>(number)) : std::nullopt;
   }
   if (!value.is_number_integer()) return std::nullopt;

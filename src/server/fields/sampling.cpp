@@ -227,7 +227,9 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
                             const JsonSchemaOptions& json, const RequestDefaults& silent) {
   PromptRequest request;
   request.text.sampling = read_params(fields, names, silent.apply(defaults), limits);
-  read_samplers(fields, request.text.sampling);
+  const Json* samplers = fields.find("samplers");
+  bool by_default = samplers != nullptr && *samplers == Json::array();
+  if (!by_default || names.no_samplers_is_none) read_samplers(fields, request.text.sampling);
   read_penalty_window(fields, request.text.sampling);
   request.text.sampling.seed = read_seed(fields, names, silent);
   read_logit_bias(fields, limits, request);

@@ -36,6 +36,9 @@ struct SamplingNames {
   // As in llama.cpp and Ollama: a negative length means as much as the context holds, and a seed of
   // -1 means none.
   bool llama_numbers = false;
+  // As in llama.cpp: an empty list of samplers turns all filters off, temperature included. Clients
+  // of other protocols that send one mean that they want none in particular.
+  bool no_samplers_is_none = false;
 };
 constexpr SamplingNames kOpenAiNames = {"max_tokens", "min_tokens", "seed", 16};
 constexpr SamplingNames kSglangNames = {"max_new_tokens", "min_new_tokens", "sampling_seed", 128};

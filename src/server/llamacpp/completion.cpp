@@ -280,7 +280,8 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
                          .seed = "seed",
                          .max_new_tokens_default = -1,
                          .repetition_penalty = "repeat_penalty",
-                         .llama_numbers = true};
+                         .llama_numbers = true,
+                         .no_samplers_is_none = true};
   const EngineConfig& limits = context.llm.config();
   PromptRequest request =
       read_sampling(fields, names, llama_sampling(), limits, context.json, context.defaults);

@@ -457,7 +457,10 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
   options.token_ids = fields.flag("return_token_ids", false);
   // What is left out must be separate.
   chat.separate_reasoning = fields.flag("separate_reasoning", true) || !options.include_reasoning;
-  if (fields.find("web_search_options") != nullptr) {
+  const Json* search = fields.find("web_search_options");
+  if (search != nullptr && !search->is_object()) {
+    fields.fail("web_search_options", fmt::format(" is {}, not an object", show(*search)));
+  } else if (search != nullptr) {
     chat.tools.warnings.push_back(cannot_run("web_search_options", "web search"));
   }
   refuse_openai_fields(fields);

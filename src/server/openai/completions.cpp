@@ -375,6 +375,9 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
   std::string suffix = fields.string("suffix", kNewTokensMax);
   if (!suffix.empty() && options.echo) fields.fail("suffix", " and echo are both given");
   refuse_openai_fields(fields);
+  fields.accept_only({{"verbosity", R"(["medium"])"},
+                      {"web_search_options", "[]"},
+                      {"include_reasoning", "[true]"}});
   std::string model = answered_model(fields, context);
   std::string id = "cmpl-" + context.request_id;
   GenerationPlan plan(context.compiled);

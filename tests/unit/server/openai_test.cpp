@@ -142,8 +142,25 @@ TEST_F(OpenAi, LlamaCppsNamesMeanTheSame) {
   EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"repeat_last_n":0)"), 1);
   EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"samplers":["top_k"])"), 1);
   EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"samplers":["penalties"])"), 1.5f);
+  EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"samplers":[])"), 1.5f);
   std::string window = chat(R"("repeat_penalty":1.5,"repeat_last_n":64)");
   EXPECT_TRUE(window.starts_with("error repeat_last_n: ")) << window;
+}
+
+TEST_F(OpenAi, AnEmptyListOfSamplersChangesNothing) {
+  std::string greedy = R"("max_tokens":20,"temperature":0,"ignore_eos":true)";
+  EXPECT_EQ(chat_json(greedy + R"(,"samplers":[],"seed":1)")["choices"],
+            chat_json(greedy)["choices"]);
+}
+
+// In completions there is no template that reads hints, no search, and no reasoning to leave out.
+TEST_F(OpenAi, CompletionsRefuseWhatIsOnlyForChats) {
+  for (const char* fields :
+       {R"("verbosity":"low")", R"("web_search_options":{})", R"("include_reasoning":false)"}) {
+    std::string answer = complete(std::string(R"("prompt":"a",)") + fields);
+    EXPECT_TRUE(answer.starts_with("error ") && answer.contains("not supported")) << answer;
+  }
+  complete_json(R"("prompt":"a","max_tokens":1,"verbosity":"medium","include_reasoning":true)");
 }
 
 TEST_F(OpenAi, AHintReachesTheTemplateAndASearchIsNotOffered) {
@@ -154,6 +171,8 @@ TEST_F(OpenAi, AHintReachesTheTemplateAndASearchIsNotOffered) {
   EXPECT_EQ(answer["warnings"],
             Json({"web_search_options: web search is not offered to the model, since this server "
                   "cannot run it"}));
+  std::string wrong = chat(R"("web_search_options":"yes")");
+  EXPECT_EQ(wrong, "error web_search_options: web_search_options is \"yes\", not an object");
 }
 
 TEST_F(OpenAi, AMinimumAboveTheMaximumIsRefusedByTheNamesThatWereGiven) {

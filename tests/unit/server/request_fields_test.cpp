@@ -43,6 +43,18 @@ TEST(RequestFields, AnIntegerMayBeWrittenAsAFloat) {
   EXPECT_TRUE(fields.finish());
 }
 
+TEST(RequestFields, FloatsThatAreNotExactAreNoIntegers) {
+  auto read = [](RequestFields& fields) { fields.integer("x", 7, INT64_MIN, INT64_MAX); };
+  for (const char* good : {"9007199254740992.0", "-9007199254740992.0", "9223372036854775807",
+                           "-9223372036854775808"}) {
+    EXPECT_EQ(problem(good, read), "");
+  }
+  for (const char* bad : {"-9223372036854775809", "9223372036854775808", "9007199254740994.0",
+                          "-9007199254740994.0", "1e16", "-9.223372036854775808e18", "1e300"}) {
+    EXPECT_NE(problem(bad, read), "") << bad;
+  }
+}
+
 TEST(RequestFields, NumbersAreFiniteAndInTheirRange) {
   auto read = [](RequestFields& fields) { fields.number("x", 1, 0, 2); };
   for (const char* good : {"0", "2", "0.5", "1e-400", "null"}) EXPECT_EQ(problem(good, read), "");
@@ -60,7 +72,8 @@ TEST(RequestFields, SeedsAreAnySixtyFourBits) {
   for (const char* good : {"-1", "18446744073709551615", "-9223372036854775808"}) {
     EXPECT_EQ(problem(good, read), "");
   }
-  for (const char* bad : {"1.5", "\"1\"", "18446744073709551616"}) {
+  for (const char* bad :
+       {"1.5", "\"1\"", "18446744073709551616", "-9223372036854775809", "9007199254740994.0"}) {
     EXPECT_NE(problem(bad, read), "") << bad;
   }
 }
