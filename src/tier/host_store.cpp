@@ -31,13 +31,13 @@ class HostStore final : public TierStore {
     return number == 0 ? *this : below_->layer(number - 1);
   }
 
-  void open(const TierPrompt& prompt) override {
-    if (below_ != nullptr) below_->open(prompt);
+  void begin_transfer(const TierPrompt& prompt) override {
+    if (below_ != nullptr) below_->begin_transfer(prompt);
   }
   void find(const TierQuestion& question) override;
   void read(const TierJob& job) override;
   void write(const TierJob& job) override;
-  void close(uint64_t transfer) override;
+  void end_transfer(uint64_t transfer) override;
   void take_done(std::vector<TierDone>& done) override;
   void wait(std::chrono::nanoseconds limit) override;
   void touch(std::span<const TierKey> keys) override;
@@ -207,8 +207,8 @@ void HostStore::read(const TierJob& job) {
   done_.push_back(std::move(done));
 }
 
-void HostStore::close(uint64_t transfer) {
-  if (below_ != nullptr) below_->close(transfer);
+void HostStore::end_transfer(uint64_t transfer) {
+  if (below_ != nullptr) below_->end_transfer(transfer);
 }
 
 HostStore::Below& HostStore::begin_below(const TierJob& job, uint32_t slot) {

@@ -37,14 +37,14 @@ class LayeredStore final : public TierStore {
   int layers() const override { return 2; }
   const TierStore& layer(int number) const override { return *at(stores_, number); }
 
-  void open(const TierPrompt& prompt) override {
-    for (auto& store : stores_) store->open(prompt);
+  void begin_transfer(const TierPrompt& prompt) override {
+    for (auto& store : stores_) store->begin_transfer(prompt);
   }
   void find(const TierQuestion& question) override;
   void read(const TierJob& job) override;
   void write(const TierJob& job) override;
-  void close(uint64_t transfer) override {
-    for (auto& store : stores_) store->close(transfer);
+  void end_transfer(uint64_t transfer) override {
+    for (auto& store : stores_) store->end_transfer(transfer);
   }
   void take_done(std::vector<TierDone>& done) override;
   void wait(std::chrono::nanoseconds limit) override;

@@ -131,13 +131,13 @@ class TierStore {
   virtual bool computes() const { return false; }
 
   // Precedes a transfer's finds and reads. The spans are valid during the call.
-  virtual void open(const TierPrompt&) {}
+  virtual void begin_transfer(const TierPrompt&) {}
   // Each job ends in one TierDone. A find that can be answered from memory ends at once.
   virtual void find(const TierQuestion& question) = 0;
   virtual void read(const TierJob& job) = 0;
   virtual void write(const TierJob& job) = 0;
   // Nothing more is read for the transfer, and its reads in progress may fail.
-  virtual void close(uint64_t /*transfer*/) {}
+  virtual void end_transfer(uint64_t /*transfer*/) {}
   // Moves finished jobs to `done`, which is cleared first.
   virtual void take_done(std::vector<TierDone>& done) = 0;
   // Returns when a job has finished, or after `limit`.

@@ -36,17 +36,17 @@ Transfer::Transfer(TierContext& context, uint64_t number, const PrefixNamespace&
   make_keys(match);
   note_resident(match);
   ask(match);
-  context.store.open({.transfer = number,
-                      .name_space = name_space,
-                      .tokens = tokens,
-                      .pages = page_keys_,
-                      .base = match.node->end,
-                      .priority = priority});
+  context.store.begin_transfer({.transfer = number,
+                                .name_space = name_space,
+                                .tokens = tokens,
+                                .pages = page_keys_,
+                                .base = match.node->end,
+                                .priority = priority});
 }
 
 Transfer::~Transfer() {
   CHECK(reading_ == 0);
-  context_.store.close(number_);
+  context_.store.end_transfer(number_);
   finish();
   context_.tree.close(root_);
 }
@@ -245,7 +245,7 @@ void Transfer::drop(Unit& u) {
 void Transfer::stop() {
   if (stage_ != Stage::kLoading) return;
   stopped_ = true;
-  context_.store.close(number_);
+  context_.store.end_transfer(number_);
   for (; next_ < units_.size(); ++next_) {
     if (units_[next_].state == UnitState::kWaiting) drop(units_[next_]);
   }

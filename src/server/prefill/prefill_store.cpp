@@ -45,13 +45,13 @@ class PrefillStore final : public TierStore {
 
   std::string_view name() const override { return "prefill"; }
   bool computes() const override { return true; }
-  void open(const TierPrompt& prompt) override;
+  void begin_transfer(const TierPrompt& prompt) override;
   void find(const TierQuestion& question) override;
   void read(const TierJob& job) override;
   void write(const TierJob& job) override {
     finish({.id = job.id, .operation = TierOperation::kWrite, .outcome = TierOutcome::kRefused});
   }
-  void close(uint64_t transfer) override;
+  void end_transfer(uint64_t transfer) override;
   void take_done(std::vector<TierDone>& done) override;
   void wait(std::chrono::nanoseconds limit) override;
   void touch(std::span<const TierKey>) override {}
@@ -126,7 +126,7 @@ PrefillStore::~PrefillStore() {
 
 // ---- The caller's thread ------------------------------------------------------------------------
 
-void PrefillStore::open(const TierPrompt& prompt) {
+void PrefillStore::begin_transfer(const TierPrompt& prompt) {
   const StateClasses& classes = states_.classes;
   int64_t whole = std::ssize(prompt.tokens) - 1;
   Asked asked{.base = prompt.base,
@@ -188,7 +188,7 @@ void PrefillStore::read(const TierJob& job) {
   asio::post(io_, [this, job] { read_now(job.transfer, job); });
 }
 
-void PrefillStore::close(uint64_t transfer) {
+void PrefillStore::end_transfer(uint64_t transfer) {
   auto asked = asked_.find(transfer);
   if (asked == asked_.end()) return;
   bool runs = asked->second.runs;

@@ -45,7 +45,7 @@ void FakeStore::read(const TierJob& job) {
        .transfer = job.transfer});
 }
 
-void FakeStore::close(uint64_t transfer) {
+void FakeStore::end_transfer(uint64_t transfer) {
   for (Job& job : jobs_) {
     bool reads = job.done.operation == TierOperation::kRead && job.transfer == transfer;
     if (reads && computing) job.cut = true;

@@ -45,7 +45,7 @@ class FakeStore final : public TierStore {
   void find(const TierQuestion& question) override;
   void read(const TierJob& job) override;
   void write(const TierJob& job) override;
-  void close(uint64_t transfer) override;
+  void end_transfer(uint64_t transfer) override;
   void take_done(std::vector<TierDone>& done) override;
   void wait(std::chrono::nanoseconds limit) override;
   void touch(std::span<const TierKey> keys) override;
