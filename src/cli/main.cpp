@@ -280,12 +280,12 @@ int main(int argc, char** argv) {
   try {
     code = banyan::cli::run_as_rank(words);
   } catch (const std::system_error& e) {
-    // So std::jthread reports it.
-    bool threads = e.code() == std::errc::resource_unavailable_try_again;
-    banyan::write_stderr(fmt::format(
-        "banyan: {}\n", threads ? "no more threads can be started; raise `ulimit -u`, or the "
-                                  "container's limit of processes"
-                                : e.what()));
+    bool again = e.code() == std::errc::resource_unavailable_try_again;  // std::thread's
+    banyan::write_stderr(
+        fmt::format("banyan: {}{}\n", e.what(),
+                    again ? ": probably no more threads can be started; raise `ulimit -u`, or the "
+                            "container's limit of processes"
+                          : ""));
   } catch (const std::exception& e) {
     banyan::write_stderr(fmt::format("banyan: {}\n", e.what()));
   }

@@ -172,7 +172,7 @@ constexpr std::array kFamilies = {
 };
 
 // Reasons of several.
-constexpr std::string_view kImages = "images, and its language model is not loaded without them";
+constexpr std::string_view kImages = "image input; its language model cannot be loaded alone";
 constexpr std::string_view kNarrowValues =
     "values narrower than keys, and layers with windows that have other numbers of KV heads";
 constexpr std::string_view kGatedWindows =

@@ -231,6 +231,7 @@ TEST(Arguments, ValuesThatMeanWhatIsDoneAnywayAreAccepted) {
 TEST(Arguments, NamesOfSeveralLettersAfterOneDashAreNamed) {
   for (const Words& words : std::vector<Words>{{"inspect", "x", "-hft", "token"},
                                                {"tokenize", "x", "-hft", "token"},
+                                               {"inspect", "x", "-hf_token", "token"},
                                                {"bench", "machine", "-hft"},
                                                {"serve", "x", "-cnv"},
                                                {"serve", "x", "-st"},
@@ -239,6 +240,8 @@ TEST(Arguments, NamesOfSeveralLettersAfterOneDashAreNamed) {
     std::string option = *std::ranges::find_if(words, [](auto& w) { return w.starts_with('-'); });
     expect_usage_error({words, "\"" + option + "\" is not an option of `banyan " + words[0]});
   }
+  expect_usage_error({{"bench", "machine", "-hft=x"}, "\"-hft\" is not an option"});
+  expect_usage_error({{"generate", "x", "-pHello"}, "write a space before the value: -p Hello"});
   expect_usage_error({{"generate", "x", "-ts", "3,1"}, "--tensor-split: is not supported yet"});
   ProgramResult value = run_program({"tokenize", test::nano_model(), "--text", "-hft"});
   EXPECT_EQ(value.exit_code, 0) << value.err;

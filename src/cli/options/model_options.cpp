@@ -214,8 +214,8 @@ CLI::Option* add_model_argument(CLI::App& app, std::string& model, std::optional
   app.add_option_function<std::string>(
          "--hf-token",
          [](const std::string& token) { ::setenv("HF_TOKEN", token.c_str(), /*overwrite=*/1); },
-         "Token for a private or gated model on a hub [the environment's HF_TOKEN, which `ps` does "
-         "not show]")
+         "Token for a private or gated model on a hub; `ps` shows it, unlike the environment's "
+         "HF_TOKEN [HF_TOKEN]")
       ->default_str("")
       ->type_name("TOKEN");
   auto file = std::make_shared<std::string>();

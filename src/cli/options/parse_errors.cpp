@@ -116,9 +116,10 @@ std::optional<size_t> find_unknown_short_name(std::span<const std::string> words
       needs_value = option->get_items_expected_min() > 0;
       continue;
     }
+    std::string_view name = std::string_view(word).substr(1, word.find('=') - 1);
     bool letters = std::ranges::all_of(
-        word.substr(1), [](unsigned char c) { return std::isalpha(c) != 0 || c == '-'; });
-    if (letters && word.size() > 2 && word[1] != '-') return i;
+        name, [](unsigned char c) { return std::isalpha(c) != 0 || c == '-' || c == '_'; });
+    if (letters && name.size() > 1 && name[0] != '-') return i;
   }
   return std::nullopt;
 }
@@ -133,7 +134,15 @@ std::string unknown_option(const std::string& word, const CLI::App& app,
   }
   std::string owners = owners_of ? owners_of(name) : "";
   if (!owners.empty()) return fmt::format("{}, but of {}", message, owners);
-  return message + did_you_mean(name, option_names(app));
+  std::string similar = did_you_mean(name, option_names(app));
+  if (similar.empty() && word.size() > 2 && word[1] != '-') {  // llama.cpp users' -pHello
+    std::string letter = word.substr(0, 2);
+    const CLI::Option* option = app.get_option_no_throw(letter);
+    if (option != nullptr && option->get_items_expected_min() > 0) {
+      similar = fmt::format("; write a space before the value: {} {}", letter, word.substr(2));
+    }
+  }
+  return message + similar;
 }
 
 std::string explain(const CLI::ParseError& error, const CLI::App& app,

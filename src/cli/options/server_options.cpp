@@ -119,12 +119,15 @@ void add_served_names(CLI::App& app, ServerConfig& server) {
          "--served-model-name",
          [&app, &server](std::vector<std::string> names) {
            give_model_its_word(app, names);
+           if (std::ranges::find(names, "") != names.end()) {
+             throw CLI::ValidationError("--served-model-name", "a name is empty");
+           }
            server.served_model_names = std::move(names);
          },
          "The only model names that clients may use; the first one is reported [the model's path; "
          "any name is accepted]")
       ->default_str("")
-      ->type_name("NAME");
+      ->type_name("NAME...");
 }
 
 }  // namespace

@@ -284,11 +284,40 @@ void read_effort(RequestFields& fields, Json& variables) {
 constexpr std::array kEditsOfLongPrompts = std::to_array<std::pair<std::string_view, int64_t>>(
     {{"clear_tool_uses_20250919", 100'000}, {"compact_20260112", 150'000}});
 
-// {"type", "value"}
+// {"type", "value"}; 0 if it counts something else.
 int64_t value_of(const Json& object, std::string_view type, int64_t fallback) {
   if (object.is_null()) return fallback;
-  if (type_of(object) != type || !object.contains("value")) return 0;
-  return as_integer(object["value"]).value_or(0);
+  return type_of(object) == type ? as_integer(object["value"]).value_or(0) : 0;
+}
+
+// Whether `value`, of keep or trigger, may be given.
+Status check_amount(const Json& value, const std::string& place) {
+  bool amount = !type_of(value).empty() && value.contains("value") && as_integer(value["value"]);
+  if (value.is_null() || amount) return {};
+  return invalid_argument("{} is {}, not an object with a type and an integer as value", place,
+                          show(value));
+}
+
+bool keeps_all(const Json& edit, const Json& keep) {
+  bool of_thinking = type_of(edit).starts_with("clear_thinking_");
+  return of_thinking && (keep == "all" || type_of(keep) == "all");
+}
+
+Result<Json> edits_of(const Json& management) {
+  Json edits = management.is_object() ? management.value("edits", Json::array()) : Json();
+  if (!edits.is_array()) {
+    return invalid_argument(" is {}, not an object with a list of edits", show(management));
+  }
+  for (size_t i = 0; i < edits.size(); ++i) {
+    std::string place = fmt::format(".edits[{}]", i);
+    if (type_of(edits[i]).empty()) {
+      return invalid_argument("{} is {}, not an object with a type", place, show(edits[i]));
+    }
+    Json keep = edits[i].value("keep", Json());
+    if (!keeps_all(edits[i], keep)) TRY(check_amount(keep, place + ".keep"));
+    TRY(check_amount(edits[i].value("trigger", Json()), place + ".trigger"));
+  }
+  return edits;
 }
 
 // Whether the edit leaves the prompt as it is: it keeps all thinking that there is, or begins only
@@ -297,7 +326,7 @@ bool edits_nothing(const Json& edit, int64_t context_tokens, int64_t thoughts) {
   std::string_view type = type_of(edit);
   if (type == "clear_thinking_20251015") {
     Json keep = edit.value("keep", Json());
-    return keep == "all" || value_of(keep, "thinking_turns", 1) >= thoughts;
+    return keeps_all(edit, keep) || value_of(keep, "thinking_turns", 1) >= thoughts;
   }
   const auto* found =
       std::ranges::find(kEditsOfLongPrompts, type, &std::pair<std::string_view, int64_t>::first);
@@ -322,19 +351,18 @@ bool read_context_edits(RequestFields& fields, int64_t context_tokens) {
   constexpr const char* kName = "context_management";
   const Json* management = fields.find(kName);
   if (management == nullptr) return false;
-  if (!management->is_object()) {
-    fields.fail(kName, fmt::format(" is {}, not an object with edits", show(*management)));
+  Result<Json> edits = edits_of(*management);
+  if (!edits) {
+    fields.fail(kName, edits.error().message);
     return false;
   }
-  Json edits = management->value("edits", Json::array());
   int64_t thoughts = count_thoughts(fields.find("messages"));
-  for (size_t i = 0; i < edits.size(); ++i) {
-    if (edits.is_array() && edits_nothing(edits[i], context_tokens, thoughts)) continue;
-    std::string_view type = edits.is_array() ? type_of(edits[i]) : "";
+  for (size_t i = 0; i < edits->size(); ++i) {
+    if (edits_nothing((*edits)[i], context_tokens, thoughts)) continue;
     fields.fail(kName,
                 fmt::format(".edits[{}]: {} would change the prompt, which is not supported; only "
-                            "edits without effect are, as \"keep\": \"all\"",
-                            i, quote(type)),
+                            "edits without effect are, such as \"keep\": \"all\"",
+                            i, quote(type_of((*edits)[i]))),
                 ErrorCode::kUnsupported);
     return false;
   }

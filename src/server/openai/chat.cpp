@@ -76,14 +76,10 @@ class ChatAnswer final : public Answer {
     State& state = states_[choice.index];
     state.times.take(event);
     if (event.is_progress()) return stream_progress(choice, event, state, frames);
-    if (options_.logprobs && delta.counted) {
-      append_logprob_entry(tokenizer_, event, state.logprobs);
-    }
-    if (options_.token_ids && delta.counted) {
-      if (!state.ids.empty()) state.ids += ',';
-      append_integer(state.ids, event.token);
-    }
+    int64_t reasoned = state.parser.reasoning_tokens();
     MessageDelta message = state.parser.take(choice, delta);
+    bool left_out = !options_.include_reasoning && state.parser.reasoning_tokens() > reasoned;
+    if (delta.counted && !left_out) note_token(event, state);
     if (!options_.include_reasoning) message.reasoning.clear();
     if (options_.parser.keep_reasoning) {  // harmony's is always separated
       message.content.insert(0, std::exchange(message.reasoning, {}));
@@ -134,6 +130,13 @@ class ChatAnswer final : public Answer {
     std::optional<CustomInput> input;  // of the call being streamed
     size_t input_call = 0;             // its index in the answer
   };
+
+  void note_token(const TokenEvent& event, State& state) const {
+    if (options_.logprobs) append_logprob_entry(tokenizer_, event, state.logprobs);
+    if (!options_.token_ids) return;
+    if (!state.ids.empty()) state.ids += ',';
+    append_integer(state.ids, event.token);
+  }
 
   // llama.cpp's extra members of an answer, where requested.
   std::string extras(std::span<const Choice> choices) const {

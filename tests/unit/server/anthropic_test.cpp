@@ -218,6 +218,7 @@ TEST_F(Anthropic, EditsOfTheContextWithoutEffectAreAccepted) {
   };
   for (const char* edit :
        {"", R"({"type":"clear_thinking_20251015","keep":"all"})",
+        R"({"type":"clear_thinking_20251015","keep":{"type":"all"}})",
         R"({"type":"clear_thinking_20251015"})", R"({"type":"clear_tool_uses_20250919"})",
         R"({"type":"clear_thinking_20251015","keep":{"type":"thinking_turns","value":1}})",
         R"({"type":"clear_tool_uses_20250919","trigger":{"type":"input_tokens","value":512}})"}) {
@@ -231,9 +232,17 @@ TEST_F(Anthropic, EditsOfTheContextWithoutEffectAreAccepted) {
        {R"({"type":"clear_thinking_20251015","keep":{"type":"thinking_turns","value":0}})",
         R"({"type":"clear_tool_uses_20250919","trigger":{"type":"input_tokens","value":511}})",
         R"({"type":"clear_tool_uses_20250919","trigger":{"type":"tool_uses","value":9999}})",
-        R"({"type":"forget_all"})", "7"}) {
+        R"({"type":"forget_all"})"}) {
     std::string refused = edited(edit);
     EXPECT_TRUE(refused.starts_with("error context_management: context_management.edits[0]: "))
+        << refused;
+  }
+  for (const char* wrong :
+       {"7", R"({"edits":7})", R"({"edits":{}})", R"({"edits":[7]})",
+        R"({"edits":[{"type":"clear_thinking_20251015","keep":"banana"}]})",
+        R"({"edits":[{"type":"clear_tool_uses_20250919","trigger":{"type":"input_tokens"}}]})"}) {
+    std::string refused = message(messages + wrong);
+    EXPECT_TRUE(refused.starts_with("error context_management: ") && refused.contains(", not an "))
         << refused;
   }
   Json asked = Json::parse(body(messages + R"({"edits":[]})"));

@@ -190,6 +190,17 @@ TEST_F(ChatTools, ReasoningMayBeLeftOut) {
     std::string stream = chat(fields + more + R"(,"stream":true)");
     EXPECT_FALSE(stream.contains("reasoning\":\"")) << stream;
   }
+  // Nor does it show in what else is told of its tokens.
+  const std::string tokens = R"(,"logprobs":true,"return_token_ids":true)";
+  Json answer = choice(fields + tokens);
+  EXPECT_TRUE(answer["logprobs"]["content"].empty()) << answer;
+  EXPECT_TRUE(answer["token_ids"].empty()) << answer;
+  for (const Json& event : events_of(chat(fields + tokens + R"(,"stream":true)"))) {
+    for (const Json& each : event["choices"]) {
+      EXPECT_TRUE(each["logprobs"].is_null()) << event;
+      EXPECT_TRUE(!each.contains("token_ids") || each["token_ids"].empty()) << event;
+    }
+  }
 }
 
 TEST_F(ChatTools, UsageCountsTheTokensOfReasoning) {

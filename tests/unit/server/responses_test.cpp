@@ -1,4 +1,5 @@
 // OpenAI's Responses API, from the body to the bytes, without HTTP.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "llm/llm_parts.h"
@@ -210,6 +211,10 @@ TEST_F(Responses, HostedToolsAreLeftOut) {
   ASSERT_EQ(answer["warnings"].size(), 5U) << answer;
   EXPECT_EQ(answer["warnings"][0],
             "tools[0]: web_search is not offered to the model, since this server cannot run it");
+  EXPECT_EQ(
+      answer["warnings"][3],
+      "tools[3]: local_shell is not offered to the model, since only OpenAI's models know its "
+      "input; declare it as a function");
   EXPECT_EQ(prompt_of("\"tools\":[" + hosted + "]"), prompt_of(R"("stream":false)"));
   for (const char* choice :
        {"\"required\"", R"({"type":"web_search"})",
@@ -217,9 +222,17 @@ TEST_F(Responses, HostedToolsAreLeftOut) {
     std::string demanded = ask("\"tools\":[" + hosted + R"(],"tool_choice":)" + choice);
     EXPECT_TRUE(demanded.starts_with("error tool_choice: ")) << demanded;
   }
-  EXPECT_EQ(prompt_of(R"("input":[{"type":"web_search_call","id":"ws_1","status":"completed",
-                "action":{"type":"search","query":"q"}},{"role":"user","content":"Hi"}])"),
-            prompt_of(R"("input":"Hi")"));
+  std::string input = R"("input":[{"type":"web_search_call","id":"ws_1","status":"completed",
+                "action":{"type":"search","query":"q"}},{"role":"user","content":"Hi"}])";
+  EXPECT_EQ(prompt_of(input), prompt_of(R"("input":"Hi")"));
+  EXPECT_EQ(json_of(run(input))["warnings"],
+            Json({"input[0]: an item of type \"web_search_call\" is not shown to the model"}));
+  for (const char* type : {"web_search_preview_2025_03_11", "computer_use_preview"}) {
+    EXPECT_TRUE(json_of(run(fmt::format(R"("tools":[{{"type":"{}"}}])", type)))["warnings"][0]
+                    .get<std::string>()
+                    .contains(type));
+  }
+  EXPECT_TRUE(ask(R"("tools":[{"type":"shellfish"}])").starts_with("error tools: "));
 }
 
 TEST_F(Responses, HintsWithoutEffectAreAccepted) {

@@ -34,19 +34,34 @@ Result<std::string> text_at(const Json& object, const char* name, const std::str
   return found->get<std::string>();
 }
 
-// How the types of tools begin that OpenAI's servers or its models' own clients run.
+// Tools that OpenAI's servers run, and those that its clients run but only its models know.
 constexpr std::array kHostedTools = std::to_array<std::string_view>(
-    {"web_search", "file_search", "code_interpreter", "computer", "image_generation", "mcp",
-     "local_shell", "shell", "apply_patch", "namespace", "tool_search"});
+    {"web_search", "file_search", "code_interpreter", "image_generation", "mcp", "tool_search"});
+constexpr std::array kModelsOwnTools = std::to_array<std::string_view>(
+    {"local_shell", "shell", "apply_patch", "computer", "computer_use", "namespace"});
 // Items that report what such a tool did in an earlier answer.
 constexpr std::array kHostedItems = std::to_array<std::string_view>(
     {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
      "mcp_list_tools", "tool_search_call", "tool_search_output"});
 
-bool is_hosted(const Json& tool) {
+// `type` is one of these, perhaps with a version: _preview, _2025_08_26.
+bool is_one_of(std::span<const std::string_view> types, std::string_view type) {
+  return std::ranges::any_of(types, [&](std::string_view known) {
+    if (!type.starts_with(known)) return false;
+    std::string_view version = type.substr(known.size());
+    return version.empty() || version.starts_with("_preview") || version.starts_with("_20");
+  });
+}
+
+// Why the tool is left out; empty if it is not.
+std::string left_out(const Json& tool, const std::string& place) {
   std::string_view type = tool.is_object() ? item_type(tool) : "";
-  return std::ranges::any_of(kHostedTools,
-                             [&](std::string_view prefix) { return type.starts_with(prefix); });
+  if (is_one_of(kHostedTools, type)) return cannot_run(place, type);
+  if (!is_one_of(kModelsOwnTools, type)) return {};
+  return fmt::format(
+      "{}: {} is not offered to the model, since only OpenAI's models know its input; declare it "
+      "as a function",
+      place, type);
 }
 
 // Converts a string or text parts to the parts of a message's content.
@@ -72,7 +87,8 @@ Result<Json> content_parts(const Json& content, const std::string& place) {
 // Converts items to chat messages. Tool calls and reasoning join the adjacent assistant message.
 class ItemReader {
  public:
-  explicit ItemReader(Json& messages) : messages_(messages) {}
+  ItemReader(Json& messages, std::vector<std::string>& warnings)
+      : messages_(messages), warnings_(warnings) {}
 
   Status add(const Json& item, const std::string& place) {
     if (!item.is_object()) return invalid_argument("{} is {}, not an item", place, show(item));
@@ -83,7 +99,11 @@ class ItemReader {
       return add_output(item, place);
     }
     if (type == "reasoning") return add_reasoning(item, place);
-    if (std::ranges::find(kHostedItems, type) != kHostedItems.end()) return {};
+    if (std::ranges::find(kHostedItems, type) != kHostedItems.end()) {
+      warnings_.push_back(
+          fmt::format("{}: an item of type {} is not shown to the model", place, quote(type)));
+      return {};
+    }
     return unsupported(
         "{}: an item of type {}; only message, function_call, function_call_output, "
         "custom_tool_call, custom_tool_call_output and reasoning are supported",
@@ -154,6 +174,7 @@ class ItemReader {
   }
 
   Json& messages_;
+  std::vector<std::string>& warnings_;
 };
 
 void fail_with(RequestFields& fields, const char* name, const Error& error) {
@@ -173,7 +194,7 @@ Status read_input(const Json& given, ResponsesRequest& request) {
   } else {
     return invalid_argument("input is {}, not a string or a list of items", show(given));
   }
-  ItemReader reader(request.messages);
+  ItemReader reader(request.messages, request.chat.tools.warnings);
   for (size_t i = 0; i < request.input.size(); ++i) {
     TRY(reader.add(request.input[i], fmt::format("input[{}]", i)));
   }
@@ -215,15 +236,15 @@ Result<Json> nest_function(const Json& tool, const std::string& place) {
   return Json{{"type", "function"}, {"function", std::move(function)}};
 }
 
-// Leaves out hosted tools.
+// Leaves out the tools that only OpenAI's servers or models can use.
 Result<Json> nest_functions(const Json& list, const char* place,
                             std::vector<std::string>& warnings) {
   if (!list.is_array()) return invalid_argument("{} is {}, not a list", place, show(list));
   Json nested = Json::array();
   for (size_t i = 0; i < list.size(); ++i) {
     std::string tool_place = fmt::format("{}[{}]", place, i);
-    if (is_hosted(list[i])) {
-      warnings.push_back(cannot_run(tool_place, item_type(list[i])));
+    if (std::string why = left_out(list[i], tool_place); !why.empty()) {
+      warnings.push_back(std::move(why));
     } else {
       nested.push_back(TRY(nest_function(list[i], tool_place)));
     }
@@ -237,6 +258,8 @@ Result<Json> nest_choice(const Json& choice, std::vector<std::string>& warnings)
   Json allowed = {{"mode", choice.value("mode", Json("auto"))}};
   allowed["tools"] =
       TRY(nest_functions(choice.value("tools", Json()), "tool_choice.tools", warnings));
+  bool only_left_out = !choice.value("tools", Json::array()).empty() && allowed["tools"].empty();
+  if (only_left_out && allowed["mode"] == "auto") return Json("none");
   return Json{{"type", "allowed_tools"}, {"allowed_tools", std::move(allowed)}};
 }
 
