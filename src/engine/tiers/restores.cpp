@@ -247,15 +247,18 @@ void Restores::advance(int64_t now_ns, const Room* room) {
   }
 }
 
+// Whether sequences have waited too long for this stage of the transfer.
+bool Restores::is_late(const Job& job, int64_t now_ns) {
+  // The store of what another engine computes has limits of its own.
+  if (now_ns <= job.until_ns || job.transfer->only_computes()) return false;
+  return std::ranges::any_of(job.waiting, [](const Sequence* s) { return s->restore.aside; });
+}
+
 // False if the transfer is over.
 bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
   Transfer& transfer = *job.transfer;
-  auto aside = [](const Sequence* s) { return s->restore.aside; };
-  // The store of what another engine computes has limits of its own.
-  bool late =
-      now_ns > job.until_ns && !transfer.only_computes() && std::ranges::any_of(job.waiting, aside);
   if (transfer.stage() == Transfer::Stage::kFinding) {
-    if (late) {
+    if (is_late(job, now_ns)) {
       ++context_.stats.misses[CacheStorageStats::kTimeout];
       release(job, true);
       unshare(job);
@@ -277,7 +280,7 @@ bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
     release(job, false);
     return false;
   }
-  if (late) {
+  if (is_late(job, now_ns)) {
     ++context_.stats.misses[CacheStorageStats::kTimeout];
     release(job, true);
     unshare(job);

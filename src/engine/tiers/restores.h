@@ -85,6 +85,7 @@ class Restores {
   void release(Job& job, bool settled);
   void let_go(Sequence& s, const Job& job);
   bool begin(Job& job, const Room& room, int64_t now_ns);
+  static bool is_late(const Job& job, int64_t now_ns);
   bool move_on(Job& job, int64_t now_ns, const Room* room);
   int64_t wait_ns(const Job& job, double load_s) const;
   LayerBytes bytes_ahead() const;

@@ -362,6 +362,24 @@ TEST(Tiers, WaitNoLongerThanThePolicySays) {
   EXPECT_EQ(machine.stats().misses[CacheStorageStats::kTimeout], 1);
 }
 
+// The time that it took to find them does not count as time to load them.
+TEST(Tiers, LoadWhileStepsOfOthersTakeLong) {
+  Shape shape;
+  live(shape, {text(0, 42)});
+  shape.prefetch = "timeout";
+  Machine machine(shape);
+  machine.enqueue(1, text(500, 9), 20);
+  machine.step();
+  machine.enqueue(2, text(0, 42));
+  while (!machine.ended.contains(2)) {
+    machine.pass_seconds(1);
+    machine.step();
+  }
+  machine.run();
+  EXPECT_EQ(machine.stats().misses[CacheStorageStats::kTimeout], 0);
+  EXPECT_EQ(machine.computed, 9 + 20 + 2);
+}
+
 TEST(Tiers, BestEffortTakesWhatIsThereWhenItsTurnComes) {
   Shape shape{.running_max = 1};
   live(shape, {text(0, 42)});
