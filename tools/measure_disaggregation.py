@@ -40,16 +40,17 @@ def start_apart(options) -> list[Server]:
 
 def measure(server: Server, options, seed: int) -> dict:
     rng = random.Random(seed)
-    stop, gaps = threading.Event(), []
+    start, stop, gaps = threading.Event(), threading.Event(), []
 
     def stream():
         ids = [rng.randrange(1000, 60000) for _ in range(64)]
-        gaps.extend(server.gaps_s(ids, stop))
+        gaps.extend(server.gaps_s(ids, stop, start))
 
     streams = [threading.Thread(target=stream) for _ in range(options.streams)]
     for each in streams:
         each.start()
-    time.sleep(options.pause)
+    time.sleep(options.pause + 64 * options.streams / 50)  # until all have begun
+    start.set()
     first_tokens = []
     for _ in range(options.prompts):
         ids = [rng.randrange(1000, 60000) for _ in range(options.tokens)]

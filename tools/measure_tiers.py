@@ -92,14 +92,15 @@ class Server:
         answer = self.generate(ids, 1)
         return time.monotonic() - began, answer["meta_info"]["cached_tokens"]
 
-    def gaps_s(self, ids: list[int], stop: threading.Event) -> list[float]:
-        """Between the tokens of a stream, until `stop`."""
+    def gaps_s(self, ids: list[int], stop: threading.Event,
+               start: threading.Event | None = None) -> list[float]:
+        """Between the tokens of a stream, until `stop`, and from `start` if it is given."""
         body = {"prompt": ids, "max_tokens": 100_000, "ignore_eos": True, "stream": True}
         body["logprobs"] = 0  # without a tokenizer there is no text, and nothing else to send
         answer = self.request("POST", "/v1/completions", body)
         times = []
         while not stop.is_set():
-            if answer.readline().startswith(b"data:"):
+            if answer.readline().startswith(b"data:") and (start is None or start.is_set()):
                 times.append(time.monotonic())
         answer.close()
         return [after - before for before, after in zip(times, times[1:])]

@@ -85,6 +85,7 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"frequency_penalty", sampling(&S::frequency_penalty)},
       {"presence_penalty", sampling(&S::presence_penalty)},
       {"repetition_penalty", sampling(&S::repetition_penalty)},
+      {"repeat_last_n", sampling(&S::repeat_last_n)},
       {"dry_multiplier", sampling(&S::dry_multiplier)},
       {"dry_base", sampling(&S::dry_base)},
       {"dry_allowed_length", sampling(&S::dry_allowed_length)},

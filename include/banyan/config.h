@@ -134,6 +134,9 @@ struct EngineConfig {
   // Prompt tokens per step, beyond one token per sequence. 0: 512 on CPUs and 4096 on a GPU, where
   // a mixture of experts would otherwise read all of them for few rows each.
   int chunked_prefill_tokens = 0;
+  // While other sequences decode, a step reads as many prompt tokens as take about this long, at
+  // least 64, and at most the above. 0: always as many as the above.
+  double prefill_step_ms = 0;
 
   // fcfs: first come, first served. lpm: longest cached prefix first, with aging. priority: highest
   // priority first.

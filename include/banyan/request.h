@@ -51,6 +51,8 @@ struct SamplingParams {
   float frequency_penalty = 0;   // [-2, 2], per earlier occurrence in the output
   float presence_penalty = 0;    // [-2, 2], once per token that occurs in the output
   float repetition_penalty = 1;  // > 0, divides (below 0: multiplies) logits of seen tokens
+  // The penalties count the last so many tokens of prompt and output together. -1: all, 0: none.
+  int repeat_last_n = -1;
   // DRY ("don't repeat yourself"): a token that would extend a repetition of n >=
   // dry_allowed_length tokens loses dry_multiplier * dry_base^(n - dry_allowed_length) of its
   // logit. A repetition is a suffix of prompt and output that occurred before; it never crosses a
@@ -69,7 +71,8 @@ struct SamplingParams {
   uint32_t sample_index = 0;  // distinguishes the samples of one request with n > 1
 
   bool has_penalties() const {
-    return frequency_penalty != 0 || presence_penalty != 0 || repetition_penalty != 1;
+    bool any = frequency_penalty != 0 || presence_penalty != 0 || repetition_penalty != 1;
+    return any && repeat_last_n != 0;
   }
   bool has_dry() const { return dry_multiplier != 0 && dry_penalty_last_n != 0; }
   // Whether draws depend on earlier tokens other than through the model.

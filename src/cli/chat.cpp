@@ -29,8 +29,9 @@ constexpr std::string_view kHelp =
     "/system TEXT       tell the model how to be; without TEXT: nothing\n"
     "/set NAME VALUE    temperature, top_p, top_k, min_p, typical_p, xtc_probability,\n"
     "                   xtc_threshold, frequency_penalty, presence_penalty,\n"
-    "                   repetition_penalty, dry_multiplier, dry_base, dry_allowed_length,\n"
-    "                   dry_penalty_last_n, max_tokens, seed (a number, or `random`)\n"
+    "                   repetition_penalty, repeat_last_n, dry_multiplier, dry_base,\n"
+    "                   dry_allowed_length, dry_penalty_last_n, max_tokens, seed (a number, or "
+    "`random`)\n"
     "/json SCHEMA       replies are JSON that this schema calls valid: a file, or the schema\n"
     "                   itself; without one any JSON object, `off`: any text\n"
     "/tools FILE        the model may call these tools, a JSON list as OpenAI's clients write it;\n"
@@ -69,6 +70,7 @@ constexpr std::array kFloatSettings = {
 };
 constexpr std::array kIntSettings = {
     IntSetting{"top_k", &SamplingParams::top_k},
+    IntSetting{"repeat_last_n", &SamplingParams::repeat_last_n},
     IntSetting{"dry_allowed_length", &SamplingParams::dry_allowed_length},
     IntSetting{"dry_penalty_last_n", &SamplingParams::dry_penalty_last_n},
 };

@@ -65,7 +65,9 @@ Engine::Impl::Impl(const EngineConfig& config, std::unique_ptr<RankGroup> ranks,
       runner_(std::move(runner)),
       scheduler_(scheduler_config(config, *runner_)),
       speculator_(config_, info().vocabulary, std::move(drafters), step_estimate(info()),
-                  std::move(filter)) {
+                  std::move(filter)),
+      pace_(config.prefill_step_ms, info().prefill_rows_max,
+            runner_->classes().resume_alignment_tokens) {
   // Page tables grow only while sequences do, except where many sequences share a prefix.
   auto pages = as_size(info().total_tokens_max / info().page_size_tokens);
   steps_.resize(as_size(runner_->flights_max()));
@@ -109,7 +111,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink,
   s->tokens.reserve(as_size(s->tokens_max));
   s->tokens = request.prompt;
   if (request.sampling.has_penalties()) {
-    s->counts.start(s->tokens, s->tokens_max, info().vocabulary);
+    s->counts.start(s->tokens, s->tokens_max, info().vocabulary, request.sampling.repeat_last_n);
   }
   if (request.sampling.has_dry()) s->dry.start(request.sampling, s->tokens_max);
   s->recorded = std::move(recorded);
@@ -224,9 +226,19 @@ double Engine::Impl::prompt_operations(const StepPlan& plan) const {
   return rows >= kRowsMin && others * 8 <= rows ? operations : 0;
 }
 
+int64_t Engine::Impl::prompt_rows(const StepPlan& plan) {
+  int64_t rows = 0;
+  for (const PlannedSpan& span : plan.spans) rows += span.sequence->decodes() ? 0 : span.count;
+  return rows;
+}
+
 void Engine::Impl::collect() {
   PlannedStep& now = steps_[0];
-  commit(wait());
+  const DrawResults& results = wait();
+  int64_t waited_from_ns = std::max(now.launched_ns, collected_ns_);  // it may be launched ahead
+  collected_ns_ = now_ns();
+  pace_.observe(now.prompt_rows, (collected_ns_ - waited_from_ns) * 1e-9);
+  commit(results);
   now.launched = now.advanced = now.follows = false;
   std::rotate(steps_.begin(), steps_.begin() + 1, steps_.end());
   ++totals_.steps;
@@ -252,7 +264,9 @@ void Engine::Impl::deliver(std::unique_ptr<Sequence> s, FinishReason reason) {
 void Engine::Impl::plan(PlannedStep& step) {
   followed_ = 0;
   TraceSpan span_of_plan(trace_.get(), "step", "plan");
+  scheduler_.limit_prefill(pace_.rows());
   scheduler_.plan(step.plan);
+  step.prompt_rows = prompt_rows(step.plan);
   for (const PlannedSpan& span : step.plan.spans) {
     Sequence& s = *span.sequence;
     if (s.queued_s == 0) s.queued_s = (now_ns() - s.arrived_ns) * 1e-9;
@@ -267,6 +281,7 @@ void Engine::Impl::launch(PlannedStep& step) {
   int64_t drawn = runner_->in_flight() > 0 ? std::ssize(steps_[0].uses) : 0;
   Status valid = step.batch.validate(info().vocabulary, runner_->classes(), drawn);
   CHECK(valid.has_value(), "{}", valid.error().message);
+  step.launched_ns = now_ns();
   runner_->launch(step.batch, step.draws);
   step.launched = true;
 }
@@ -313,6 +328,8 @@ bool Engine::Impl::launch_following() {
   span.set_rows(next.batch.rows());
   runner_->launch_following(last.batch, next.batch, next.draws, passes);
   next.launched = next.follows = true;
+  next.prompt_rows = 0;
+  next.launched_ns = 0;
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/drafters/speculate.h"
 #include "engine/ranks/group.h"
 #include "engine/runner.h"
+#include "engine/schedule/prefill_pace.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/tiers/tiers.h"
 
@@ -88,6 +89,7 @@ class Engine::Impl {
     std::vector<LogitRowUse> uses;  // sequence null: ended
     DrawBatch draws;
     Runner::DraftPasses passes;  // of a step that follows another unread
+    int64_t prompt_rows = 0, launched_ns = 0;
     bool launched = false, advanced = false, follows = false;
   };
 
@@ -99,6 +101,7 @@ class Engine::Impl {
   bool launch_following();          // one more; false if that cannot be or had better not
   void locate(PlannedStep& step);   // whose step before is committed
   bool idle();                      // there is no step to plan
+  static int64_t prompt_rows(const StepPlan& plan);
   double prompt_operations(const StepPlan& plan) const;
   void collect();                           // waits for steps_[0]; the next step takes its place
   const DrawResults& wait();                // for steps_[0]
@@ -126,8 +129,10 @@ class Engine::Impl {
   int64_t overlapped_steps_ = 0;
 
   std::vector<PlannedStep> steps_;  // the one to be collected next, and those after it
-  int64_t followed_ = 0;            // steps that follow the last planned one
-  std::vector<uint8_t> on_path_;    // of each use; 0: the row of a rejected draft, ignored
+  PrefillPace pace_;
+  int64_t collected_ns_ = 0;      // the last step
+  int64_t followed_ = 0;          // steps that follow the last planned one
+  std::vector<uint8_t> on_path_;  // of each use; 0: the row of a rejected draft, ignored
   struct Ended {
     Sequence* sequence = nullptr;
     int64_t steps = 0;  // that are to be collected before it can be removed

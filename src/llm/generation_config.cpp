@@ -30,6 +30,7 @@ Result<SamplingParams> read_gguf_sampling(const std::string& path) {
   sampling.top_k = static_cast<int>(std::max(0.0, top_k));
   sampling.min_p = TRY(number("min_p", 0, 0, 1));
   sampling.repetition_penalty = TRY(number("penalty_repeat", 1, 0.01, 100));
+  sampling.repeat_last_n = static_cast<int>(TRY(number("penalty_last_n", -1, -1, 1 << 30)));
   return sampling;
 }
 

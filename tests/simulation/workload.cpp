@@ -138,6 +138,7 @@ SamplingParams random_sampling(Random& r) {
   if (r.chance(0.2)) p.frequency_penalty = static_cast<float>(4 * r.real() - 2);
   if (r.chance(0.2)) p.presence_penalty = static_cast<float>(4 * r.real() - 2);
   if (r.chance(0.2)) p.repetition_penalty = static_cast<float>(0.5 + r.real());
+  if (p.has_penalties() && r.chance(0.5)) p.repeat_last_n = r.below(30);
   if (r.chance(0.1)) p.typical_p = static_cast<float>(0.2 + 0.8 * r.real());
   if (r.chance(0.1)) {
     p.xtc_probability = static_cast<float>(r.real());

@@ -80,6 +80,7 @@ Json sampling_json(const TextRequest& request) {
   }
   if (p.has_penalties()) {
     json["penalties"] = {p.frequency_penalty, p.presence_penalty, p.repetition_penalty};
+    if (p.repeat_last_n != -1) json["repeat_last_n"] = p.repeat_last_n;
   }
   if (p.has_dry()) {
     json["dry"] = {p.dry_multiplier, p.dry_base, p.dry_allowed_length, p.dry_penalty_last_n};

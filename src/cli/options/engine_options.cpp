@@ -32,7 +32,7 @@ Status EngineOptions::settle() {
 }
 
 EngineOptions serving_options() {
-  return {.config = {.running_max = 256, .queued_max = 1024}};
+  return {.config = {.running_max = 256, .queued_max = 1024, .prefill_step_ms = 500}};
 }
 
 void add_state_options(CLI::App& app, EngineConfig& engine) {
@@ -62,6 +62,10 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
          "512 on CPUs, 4096 on a GPU")
       ->transform(with_multiples())
       ->type_name("N");
+  app.add_option("--prefill-step-ms", engine.prefill_step_ms,
+                 "While other requests decode, read as many prompt tokens in a step as take about "
+                 "this long, at least 64; 0: always --chunked-prefill-size")
+      ->type_name("MS");
   app.add_option("--ubatch-size", engine.chunked_prefill_tokens, "")  // wins over --batch-size
       ->transform(with_multiples())
       ->default_str("")

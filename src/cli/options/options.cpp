@@ -113,6 +113,9 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
   app.add_option("--repetition-penalty,--repeat-penalty", options.repetition_penalty,
                  "Divide the logits of tokens that have appeared [1]")
       ->type_name("R");
+  app.add_option("--repeat-last-n", options.repeat_last_n,
+                 "Last tokens that the three penalties count; -1: all, 0: none [-1]")
+      ->type_name("N");
   add_dry_options(app, options);
   app.add_option("--stop,-r,--reverse-prompt", options.stop,
                  "End the output before STR; may be repeated")
@@ -146,6 +149,7 @@ Result<SamplingParams> sampling_params(const SamplingOptions& options, SamplingP
   params.frequency_penalty = options.frequency_penalty.value_or(params.frequency_penalty);
   params.presence_penalty = options.presence_penalty.value_or(params.presence_penalty);
   params.repetition_penalty = options.repetition_penalty.value_or(params.repetition_penalty);
+  params.repeat_last_n = options.repeat_last_n.value_or(params.repeat_last_n);
   set_dry(options, params);
   if (options.seed) {
     params.seed = *options.seed;

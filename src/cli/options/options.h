@@ -25,7 +25,7 @@ struct SamplingOptions {
   std::optional<float> temperature, top_p, min_p, typical_p, xtc_probability, xtc_threshold;
   std::optional<float> frequency_penalty, presence_penalty, repetition_penalty;
   std::optional<float> dry_multiplier, dry_base;
-  std::optional<int> top_k, dry_allowed_length, dry_penalty_last_n;
+  std::optional<int> top_k, repeat_last_n, dry_allowed_length, dry_penalty_last_n;
   std::vector<std::string> dry_sequence_breakers;  // with escapes; only "none": no breakers
   std::optional<uint64_t> seed;
   std::vector<std::string> stop, stop_regex;

@@ -260,6 +260,8 @@ void add_default_options(CLI::App& app, RequestDefaults& defaults) {
          1.0);
   number("--repetition-penalty,--repeat-penalty", defaults.repetition_penalty,
          "Divide the logits of tokens seen", 0.01, 100.0);
+  number("--repeat-last-n", defaults.repeat_last_n,
+         "Last tokens that penalties count; -1: all, 0: none", -1, 1 << 30);
   number("--presence-penalty", defaults.presence_penalty, "Lower tokens that appeared", -2.0, 2.0);
   number("--frequency-penalty", defaults.frequency_penalty,
          "Lower tokens by each time they appeared", -2.0, 2.0);

@@ -53,13 +53,19 @@ Scheduler::Scheduler(const SchedulerConfig& config)
       queue_(config.radix_cache ? config.policy : without_tree(config.policy), config.aging_period,
              tree_, config.classes.prompt_only),
       followers_(config_.classes, queue_) {
-  CHECK(config.prefill_rows_max % config.classes.resume_alignment_tokens == 0);
+  limit_prefill(config.prefill_rows_max);
   running_.reserve(as_size(config.running_max));
 }
 
 Scheduler::~Scheduler() {
   while (Sequence* s = any()) remove(s);
   while (!holds_.empty()) release(holds_.begin()->first);
+}
+
+void Scheduler::limit_prefill(int64_t rows) {
+  CHECK(rows > 0 && rows <= config_.prefill_rows_max, "{} rows", rows);
+  CHECK(rows % config_.classes.resume_alignment_tokens == 0, "{} rows", rows);
+  prefill_rows_decoding_ = rows;
 }
 
 void Scheduler::use(std::unique_ptr<Tiers> tiers) {
@@ -162,9 +168,13 @@ std::unique_ptr<Sequence> Scheduler::remove_expired(int64_t now_ns) {
 void Scheduler::plan(StepPlan& plan) {
   plan.clear();
   if (tiers_ != nullptr) advance_tiers();
-  rows_left_ = config_.prefill_rows_max;
+  rows_max_ = rows_left_ = config_.prefill_rows_max;
   expected_share_ = std::max(kShareMin, expected_share_ - kShareFall);
   run_on(plan, true);
+  if (!plan.spans.empty()) {
+    rows_left_ = std::max<int64_t>(0, rows_left_ - (rows_max_ - prefill_rows_decoding_));
+    rows_max_ = prefill_rows_decoding_;
+  }
   int64_t for_drafts = draft_rows(plan);
   rows_left_ -= for_drafts;
   run_on(plan, false);
@@ -230,8 +240,8 @@ void Scheduler::take_span(Sequence& s, StepPlan& plan) {
 int64_t Scheduler::draft_rows(const StepPlan& plan) const {
   int64_t wanted = 0;
   for (const PlannedSpan& span : plan.spans) wanted += std::ssize(span.sequence->draft.tokens);
-  int64_t rows = config_.prefill_rows_max, alignment = config_.classes.resume_alignment_tokens;
-  int64_t share = std::min(rows / 2, rows - alignment) - (rows - rows_left_);
+  int64_t alignment = config_.classes.resume_alignment_tokens;
+  int64_t share = std::min(rows_max_ / 2, rows_max_ - alignment) - (rows_max_ - rows_left_);
   return std::clamp<int64_t>(share, 0, wanted);
 }
 

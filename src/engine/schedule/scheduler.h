@@ -118,6 +118,10 @@ class Scheduler {
   void hold(uint64_t key, const PrefixNamespace& name_space, std::vector<PrefixToken> tokens);
   void release(uint64_t key);
 
+  // Rows of prompts in a step in which a sequence decodes: a multiple of the resume alignment, at
+  // most prefill_rows_max, which it is at first.
+  void limit_prefill(int64_t rows);
+
   // Admits, retracts and fills `plan`, whose sequences stay valid until they are removed. Sequences
   // whose `finish` is set are skipped and keep what they hold.
   void plan(StepPlan& plan);
@@ -214,9 +218,10 @@ class Scheduler {
   std::set<std::pair<int64_t, Sequence*>> deadlines_;
   std::vector<SequenceId> cancelled_;
   uint64_t arrivals_ = 0;
-  UnitCounts in_flight_ = {};    // slots taken for captures of steps that are not committed
-  int64_t rows_left_ = 0;        // of the step being planned
-  double expected_share_ = 0.4;  // of the output that running sequences may still make
+  UnitCounts in_flight_ = {};  // slots taken for captures of steps that are not committed
+  int64_t prefill_rows_decoding_ = 0;
+  int64_t rows_max_ = 0, rows_left_ = 0;  // of the step being planned
+  double expected_share_ = 0.4;           // of the output that running sequences may still make
   int64_t admitted_ = 0;
   int64_t retracted_ = 0;
   int64_t cached_tokens_ = 0;

@@ -144,6 +144,7 @@ Status EngineConfig::validate() const {
   TRY(in_range("running_max", running_max, 1, 1 << 16));
   TRY(in_range("queued_max", queued_max, 1, 1 << 24));
   TRY(in_range("chunked_prefill_tokens", chunked_prefill_tokens, 0, 1 << 20));
+  TRY(in_range("prefill_step_ms", prefill_step_ms, 0.0, 1e6));
   TRY(one_of("schedule_policy", schedule_policy,
              std::array<std::string_view, 3>{"fcfs", "lpm", "priority"}));
   TRY(in_range("aging_period", aging_period, 1, 1 << 20));
@@ -166,7 +167,7 @@ Status EngineConfig::validate() const {
 }
 
 Status SamplingParams::validate() const {
-  constexpr int kDryTokensMax = 1 << 30;
+  constexpr int kWindowMax = 1 << 30;
   constexpr float kTemperatureMax = 100, kPenaltyMax = 2, kRepetitionMin = 0.01f,
                   kRepetitionMax = 100, kBiasMax = 100, kDryMultiplierMax = 100, kDryBaseMax = 100;
   TRY(in_range("temperature", temperature, 0.0f, kTemperatureMax));
@@ -183,10 +184,11 @@ Status SamplingParams::validate() const {
   TRY(in_range("frequency_penalty", frequency_penalty, -kPenaltyMax, kPenaltyMax));
   TRY(in_range("presence_penalty", presence_penalty, -kPenaltyMax, kPenaltyMax));
   TRY(in_range("repetition_penalty", repetition_penalty, kRepetitionMin, kRepetitionMax));
+  TRY(in_range("repeat_last_n", repeat_last_n, -1, kWindowMax));
   TRY(in_range("dry_multiplier", dry_multiplier, 0.0f, kDryMultiplierMax));
   TRY(in_range("dry_base", dry_base, 1.0f, kDryBaseMax));
-  TRY(in_range("dry_allowed_length", dry_allowed_length, 0, kDryTokensMax));
-  TRY(in_range("dry_penalty_last_n", dry_penalty_last_n, -1, kDryTokensMax));
+  TRY(in_range("dry_allowed_length", dry_allowed_length, 0, kWindowMax));
+  TRY(in_range("dry_penalty_last_n", dry_penalty_last_n, -1, kWindowMax));
   for (auto [token, bias] : logit_bias) TRY(in_range("logit_bias", bias, -kBiasMax, kBiasMax));
   return {};
 }

@@ -25,6 +25,9 @@ void put_sampling(const SamplingParams& sampling, const char* seed, Json& out) {
   if (sampling.frequency_penalty != 0) out["frequency_penalty"] = sampling.frequency_penalty;
   if (sampling.presence_penalty != 0) out["presence_penalty"] = sampling.presence_penalty;
   if (sampling.repetition_penalty != 1) out["repetition_penalty"] = sampling.repetition_penalty;
+  if (sampling.has_penalties() && sampling.repeat_last_n != -1) {
+    out["repeat_last_n"] = sampling.repeat_last_n;
+  }
   if (sampling.typical_p != 1) out["typical_p"] = sampling.typical_p;
   if (sampling.xtc_probability != 0) {
     out["xtc_probability"] = sampling.xtc_probability;

@@ -13,7 +13,7 @@ namespace banyan {
 struct RequestDefaults {
   std::optional<float> temperature, top_p, min_p;
   std::optional<float> repetition_penalty, presence_penalty, frequency_penalty;
-  std::optional<int> top_k;
+  std::optional<int> top_k, repeat_last_n;
   std::optional<uint64_t> seed;
   std::optional<uint64_t> drawn_seed;  // used if the request has none; absent: random
   std::optional<int64_t> max_new_tokens;
@@ -27,6 +27,7 @@ struct RequestDefaults {
     sampling.repetition_penalty = repetition_penalty.value_or(sampling.repetition_penalty);
     sampling.presence_penalty = presence_penalty.value_or(sampling.presence_penalty);
     sampling.frequency_penalty = frequency_penalty.value_or(sampling.frequency_penalty);
+    sampling.repeat_last_n = repeat_last_n.value_or(sampling.repeat_last_n);
     sampling.top_k = top_k.value_or(sampling.top_k);
     return sampling;
   }

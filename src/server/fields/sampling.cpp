@@ -23,6 +23,7 @@ namespace {
 
 constexpr float kBiasMax = 100;
 constexpr size_t kBiasTextBytesMax = 256;
+constexpr int64_t kWindowMax = 1 << 30;  // of penalties, in tokens
 constexpr std::array kThinkingBudgetNames = {"thinking_token_budget", "reasoning_budget_tokens",
                                              "thinking_budget_tokens"};
 
@@ -87,13 +88,12 @@ void read_logit_bias(RequestFields& fields, const EngineConfig& limits, PromptRe
 // llama.cpp's DRY parameters.
 void read_dry(RequestFields& fields, const EngineConfig& limits, SamplingParams& s) {
   constexpr float kMultiplierMax = 100, kBaseMax = 100;
-  constexpr int64_t kTokensMax = 1 << 30;
   s.dry_multiplier = fields.number("dry_multiplier", s.dry_multiplier, 0, kMultiplierMax);
   s.dry_base = fields.number("dry_base", s.dry_base, 1, kBaseMax);
   s.dry_allowed_length =
-      static_cast<int>(fields.integer("dry_allowed_length", s.dry_allowed_length, 0, kTokensMax));
+      static_cast<int>(fields.integer("dry_allowed_length", s.dry_allowed_length, 0, kWindowMax));
   s.dry_penalty_last_n =
-      static_cast<int>(fields.integer("dry_penalty_last_n", s.dry_penalty_last_n, -1, kTokensMax));
+      static_cast<int>(fields.integer("dry_penalty_last_n", s.dry_penalty_last_n, -1, kWindowMax));
   if (fields.find("dry_sequence_breakers") == nullptr) return;
   s.dry_sequence_breakers = fields.strings("dry_sequence_breakers",
                                            as_size(limits.stop_strings_max), kDryBreakerBytesMax);
@@ -127,22 +127,6 @@ void read_lengths(RequestFields& fields, const SamplingNames& names, const Reque
   }
 }
 
-// llama.cpp's repeat_last_n. Penalties here cover the whole text, which is -1; 0 turns them off.
-void read_penalty_window(RequestFields& fields, SamplingParams& sampling) {
-  std::optional<int64_t> window = fields.integer_if("repeat_last_n", -1, kNewTokensMax);
-  if (!window || !sampling.has_penalties() || *window == -1) return;
-  if (*window == 0) {
-    sampling.repetition_penalty = 1;
-    sampling.frequency_penalty = sampling.presence_penalty = 0;
-    return;
-  }
-  fields.fail("repeat_last_n",
-              fmt::format(" is {}, which is not supported with penalties: they look at the whole "
-                          "text; give -1 or leave it out",
-                          *window),
-              ErrorCode::kUnsupported);
-}
-
 SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
                            const SamplingParams& defaults, const EngineConfig& limits) {
   constexpr float kTemperatureMax = 100, kTopPMin = 1e-6f, kPenaltyMax = 2, kRepetitionMin = 0.01f,
@@ -163,6 +147,8 @@ SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
   s.repetition_penalty = fields.number(
       one_of_names(fields, names.repetition_penalty, "repetition_penalty", "repeat_penalty"),
       s.repetition_penalty, kRepetitionMin, kRepetitionMax);
+  s.repeat_last_n =
+      static_cast<int>(fields.integer("repeat_last_n", s.repeat_last_n, -1, kWindowMax));
   read_dry(fields, limits, s);
   return s;
 }
@@ -230,7 +216,6 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   const Json* samplers = fields.find("samplers");
   bool by_default = samplers != nullptr && *samplers == Json::array();
   if (!by_default || names.no_samplers_is_none) read_samplers(fields, request.text.sampling);
-  read_penalty_window(fields, request.text.sampling);
   request.text.sampling.seed = read_seed(fields, names, silent);
   read_logit_bias(fields, limits, request);
   request.samples = fields.integer("n", 1, 1, kSamplesMax);

@@ -66,7 +66,12 @@ Json llama_error(int status, std::string_view message, std::string_view code) {
 }
 
 SamplingParams llama_sampling() {
-  return {.temperature = 0.8f, .top_p = 0.95f, .top_k = 40, .min_p = 0.05f, .logit_bias = {}};
+  return {.temperature = 0.8f,
+          .top_p = 0.95f,
+          .top_k = 40,
+          .min_p = 0.05f,
+          .repeat_last_n = 64,
+          .logit_bias = {}};
 }
 
 Json llama_settings(const SamplingParams& sampling, const GenerationOptions& options,
@@ -98,7 +103,7 @@ Json llama_settings(const SamplingParams& sampling, const GenerationOptions& opt
           {"adaptive_target", -1},
           {"adaptive_decay", 0},
           {"min_p", sampling.min_p},
-          {"repeat_last_n", -1},
+          {"repeat_last_n", sampling.repeat_last_n},
           {"repeat_penalty", sampling.repetition_penalty},
           {"presence_penalty", sampling.presence_penalty},
           {"frequency_penalty", sampling.frequency_penalty},

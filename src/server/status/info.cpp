@@ -152,6 +152,7 @@ Json server_json(const Service& service, const SpeculationStats& speculation) {
           {"max_running_requests", engine.running_max},
           {"max_queued_requests", engine.queued_max},
           {"chunked_prefill_size", engine.prefill_tokens()},
+          {"prefill_step_ms", engine.prefill_step_ms},
           {"schedule_policy", engine.schedule_policy},
           {"disable_radix_cache", !engine.radix_cache},
           {"enable_hierarchical_cache", engine.cache_storage.on()},

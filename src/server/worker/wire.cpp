@@ -41,6 +41,7 @@ void visit_members(T& s, Visit visit) {
   visit("frequency_penalty", s.frequency_penalty);
   visit("presence_penalty", s.presence_penalty);
   visit("repetition_penalty", s.repetition_penalty);
+  visit("repeat_last_n", s.repeat_last_n);
   visit("dry_multiplier", s.dry_multiplier);
   visit("dry_base", s.dry_base);
   visit("dry_allowed_length", s.dry_allowed_length);

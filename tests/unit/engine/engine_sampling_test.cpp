@@ -113,6 +113,41 @@ TEST_F(EngineSampling, PenaltiesAndBiasFollowTheirFormulas) {
   EXPECT_GT((std::set<TokenId>(tokens.begin(), tokens.end()).size()), 20u) << "penalties bite";
 }
 
+TEST_F(EngineSampling, PenaltiesCountTheLastTokensAlone) {
+  constexpr int kWindow = 7;
+  SamplingParams sampling{.temperature = 0,
+                          .frequency_penalty = 1.5f,
+                          .repetition_penalty = 1.6f,
+                          .repeat_last_n = kWindow,
+                          .logit_bias = {}};
+  GenerateRequest request{
+      .prompt = kPrompt, .sampling = sampling, .options = {.max_new_tokens = 30}};
+  std::vector<TokenId> tokens = kPrompt;
+  for (const Heard::Token& said : run_alone(*engine_, request).output) {
+    std::vector<float> logits = naive_.next_logits(tokens);
+    size_t first = tokens.size() - std::min<size_t>(tokens.size(), kWindow);
+    for (TokenId t = 0; t < kVocabulary; ++t) {
+      int times = 0, outputs = 0;
+      for (size_t i = first; i < tokens.size(); ++i) {
+        times += tokens[i] == t ? 1 : 0;
+        outputs += tokens[i] == t && i >= kPrompt.size() ? 1 : 0;
+      }
+      float& x = logits[t];
+      if (times > 0) x = x > 0 ? x / 1.6f : x * 1.6f;
+      x -= 1.5f * static_cast<float>(outputs);
+    }
+    ASSERT_EQ(said.token, argmax(logits)) << "at " << tokens.size();
+    tokens.push_back(said.token);
+  }
+  std::vector<TokenId> windowed = run_alone(*engine_, request).output_ids();
+  request.sampling.repeat_last_n = -1;
+  EXPECT_NE(run_alone(*engine_, request).output_ids(), windowed);
+  request.sampling.repeat_last_n = 0;
+  std::vector<TokenId> none = run_alone(*engine_, request).output_ids();
+  request.sampling = {.temperature = 0};
+  EXPECT_EQ(run_alone(*engine_, request).output_ids(), none);
+}
+
 TEST_F(EngineSampling, PenaltiesOfOneRequestDoNotReachAnother) {
   GenerateRequest plain{
       .prompt = kPrompt, .sampling = {.temperature = 0}, .options = {.max_new_tokens = 20}};

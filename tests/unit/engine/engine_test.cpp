@@ -65,6 +65,28 @@ TEST_F(EngineLife, FinishesByLengthAndByContext) {
   EXPECT_EQ(engine_->stats().generated_tokens, 54);
 }
 
+// Of a prompt that comes while another request decodes.
+TEST(EngineSteps, AreAsShortAsWantedAndGiveTheSameBits) {
+  EngineConfig config = small_config();
+  config.context_length_tokens = 256;
+  config.total_tokens_max = 512;
+  config.chunked_prefill_tokens = 256;
+  Heard first[2], late[2];
+  int64_t steps[2] = {};
+  for (int limited : {0, 1}) {
+    config.prefill_step_ms = limited == 0 ? 0 : 1e-6;  // as few rows as may be
+    std::unique_ptr<Engine> engine = load_engine(config);
+    ASSERT_TRUE(engine->submit(greedy(prompt_of(40), 40), hear_into(first[limited])));
+    while (first[limited].output.empty()) engine->step();
+    ASSERT_TRUE(engine->submit(greedy(prompt_of(210), 46), hear_into(late[limited])));
+    while (late[limited].ends == 0) engine->step();
+    steps[limited] = engine->stats().steps;
+  }
+  expect_same(first[0], first[1]);
+  expect_same(late[0], late[1]);
+  EXPECT_EQ(steps[1], steps[0] + 2) << "64 rows at a time";
+}
+
 TEST_F(EngineLife, StopsAtAStopToken) {
   GenerateRequest request = greedy(prompt_of(20), 10);
   std::vector<TokenId> ids = run_alone(*engine_, request).output_ids();

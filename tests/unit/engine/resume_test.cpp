@@ -76,6 +76,11 @@ TEST(Resume, DrawsAndPenaltiesGoOnWhereTheyWere) {
   for (uint64_t seed = 1; seed < 5; ++seed) {
     expect_survives(*first, *second, [&] { return drawn_at_random(seed); });
     expect_survives(*first, *second, [&] { return with_penalties(seed); });
+    expect_survives(*first, *second, [&] {
+      GenerateRequest request = with_penalties(seed);
+      request.sampling.repeat_last_n = 5;
+      return request;
+    });
   }
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <random>
 #include <set>
 
 #include "base/random.h"
@@ -477,6 +478,34 @@ TEST(TokenCounts, TakeBackWhatWasAddedLast) {
   EXPECT_EQ(list(), (List{{4, 1}, {1, 1}, {2, 2}, {5, 2}}));
   for (TokenId token : {5, 1, 5, 2}) counts.remove(token);
   EXPECT_EQ(list(), (List{{4, 1}, {1, 0}, {2, 1}}));
+}
+
+// Against counting anew, along drafts that are taken back.
+TEST(TokenCounts, OfAWindowAreThoseOfItsTokens) {
+  std::mt19937 random(7);
+  for (int64_t window : {1, 2, 5, 40}) {
+    std::vector<TokenId> tokens = {3, 3, 1, 0, 4};
+    const size_t prompt = tokens.size();
+    TokenCounts counts;
+    counts.start(tokens, 64, 6, window);
+    for (int i = 0; i < 400; ++i) {
+      bool full = tokens.size() == 60, back = tokens.size() > prompt && random() % 3 == 0;
+      if (full || back) {
+        counts.remove(tokens.back());
+        tokens.pop_back();
+      } else {
+        tokens.push_back(static_cast<TokenId>(random() % 6));
+        counts.add(tokens.back());
+      }
+      std::map<TokenId, int32_t> expected, seen;
+      size_t first = tokens.size() - std::min(tokens.size(), static_cast<size_t>(window));
+      for (size_t k = first; k < tokens.size(); ++k) expected[tokens[k]] += k >= prompt ? 1 : 0;
+      for (auto [token, times] : counts.seen()) {
+        EXPECT_TRUE(seen.emplace(token, times).second) << token << " twice";
+      }
+      ASSERT_EQ(seen, expected) << "window " << window << ", change " << i;
+    }
+  }
 }
 
 TEST(SamplerTop, IsTheSortedHeadOfTheLogSoftmax) {

@@ -152,6 +152,7 @@ TEST_F(LlamaCpp, FieldsReachTheEngine) {
   EXPECT_GT(silent.options.max_new_tokens, 100);
   EXPECT_NE(silent.sampling.seed, plan(R"("seed":-1)").sampling.seed);
   EXPECT_FLOAT_EQ(plan(R"("repeat_penalty":1.5)").sampling.repetition_penalty, 1.5f);
+  EXPECT_EQ(silent.sampling.repeat_last_n, 64);
   using Biases = std::vector<std::pair<TokenId, float>>;
   EXPECT_EQ(plan(R"("logit_bias":[[5,1.5],[6,false]])").sampling.logit_bias,
             (Biases{{5, 1.5f}, {6, -100.0f}}));
@@ -172,7 +173,7 @@ TEST_F(LlamaCpp, MistakesAreNamed) {
   refused(R"("prompt":{"content":"a"})", ": prompt is ");
   refused(R"("reasoning_budget_tokens":4)", "reasoning_budget_tokens: ");
   refused(R"("n_predict":-3)", "n_predict: ");
-  refused(R"("repeat_penalty":1.2,"repeat_last_n":64)", "repeat_last_n: ");
+  refused(R"("repeat_penalty":1.2,"repeat_last_n":-2)", "repeat_last_n: ");
   refused(R"("mirostat":2)", "mirostat: ");
   refused(R"("post_sampling_probs":true)", "post_sampling_probs: ");
   refused(R"("grammar":"root ::= nothing")", "grammar: ");
@@ -231,7 +232,8 @@ TEST_F(LlamaCpp, AStopRegexEndsTheTextAfterItsMatch) {
 }
 
 TEST_F(LlamaCpp, ChatsShowTheirPromptsAndTimesWhereAsked) {
-  const std::string chat = R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":3,)";
+  const std::string chat = R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":3,
+      "ignore_eos":true,)";
   Json answer = ask_json(*llm_, plan_chat, chat + R"("verbose":true,"timings_per_token":true})");
   EXPECT_EQ(answer["__verbose"]["prompt"], "<user>Hi<a>");
   EXPECT_EQ(answer["timings"]["predicted_n"], 3);

@@ -122,7 +122,7 @@ TEST_F(Ollama, OptionsReachTheSampler) {
   EXPECT_EQ(request.sampling.seed, 7u);
   EXPECT_EQ(request.options.max_new_tokens, 5);
   EXPECT_GT(sampling(R"("num_predict":-1)").options.max_new_tokens, 400);
-  EXPECT_EQ(sampling(R"("repeat_penalty":1.5,"repeat_last_n":0)").sampling.repetition_penalty, 1);
+  EXPECT_EQ(sampling(R"("repeat_penalty":1.5,"repeat_last_n":64)").sampling.repeat_last_n, 64);
 }
 
 TEST_F(Ollama, AFormatIsFollowed) {
@@ -187,7 +187,7 @@ TEST_F(Ollama, MistakesAreNamed) {
   };
   refused(ask(*llm_, plan_ollama_chat, R"({"messages":[]})"), "model: model is missing");
   refused(chat(R"("options":{"temperature":-1})"), "options.temperature: ");
-  refused(chat(R"("options":{"repeat_penalty":1.1,"repeat_last_n":64})"),
+  refused(chat(R"("options":{"repeat_penalty":1.1,"repeat_last_n":-2})"),
           "options.repeat_last_n: ");
   refused(chat(R"("options":{"num_ctx":0})"), "options.num_ctx: ");
   refused(chat(R"("format":"xml")"), "format: ");

@@ -139,12 +139,16 @@ TEST_F(OpenAi, LlamaCppsNamesMeanTheSame) {
     return plan ? plan->requests[0].sampling.repetition_penalty : 0;
   };
   EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5)"), 1.5f);
-  EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"repeat_last_n":0)"), 1);
   EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"samplers":["top_k"])"), 1);
   EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"samplers":["penalties"])"), 1.5f);
   EXPECT_FLOAT_EQ(penalty(R"("repeat_penalty":1.5,"samplers":[])"), 1.5f);
-  std::string window = chat(R"("repeat_penalty":1.5,"repeat_last_n":64)");
-  EXPECT_TRUE(window.starts_with("error repeat_last_n: ")) << window;
+  auto window = [&](const std::string& fields) {
+    Json body = Json::parse(R"({"prompt":"a","repeat_penalty":1.5)" + fields + "}");
+    return plan_completion(test::context_for(*llm_), body)->requests[0].sampling.repeat_last_n;
+  };
+  EXPECT_EQ(window(""), -1);
+  EXPECT_EQ(window(R"(,"repeat_last_n":64)"), 64);
+  EXPECT_TRUE(chat(R"("repeat_last_n":-2)").starts_with("error repeat_last_n: "));
 }
 
 TEST_F(OpenAi, AnEmptyListOfSamplersChangesNothing) {

@@ -23,6 +23,7 @@ WireRequest full_request() {
   r.sampling.temperature = 0.1f;
   r.sampling.seed = std::numeric_limits<uint64_t>::max();
   r.sampling.sample_index = 3;
+  r.sampling.repeat_last_n = 64;
   r.sampling.logit_bias = {{5, -1.5f}, {6, 0.1f}};
   r.sampling.dry_breakers =
       std::make_shared<DryBreakers>(DryBreakers{{4, {{}, {5, 6}}}, {9, {{1}}}});
@@ -56,6 +57,7 @@ TEST(WorkerWire, ARequestArrivesAsItWas) {
   EXPECT_EQ(got->request.resume_tokens, wire.request.resume_tokens);
   EXPECT_EQ(got->request.sampling.temperature, 0.1f);
   EXPECT_EQ(got->request.sampling.seed, wire.request.sampling.seed);
+  EXPECT_EQ(got->request.sampling.repeat_last_n, 64);
   EXPECT_EQ(got->request.sampling.logit_bias, wire.request.sampling.logit_bias);
   EXPECT_EQ(*got->request.sampling.dry_breakers, *wire.request.sampling.dry_breakers);
   EXPECT_EQ(got->request.options.prompt_logprobs_begin, 1);

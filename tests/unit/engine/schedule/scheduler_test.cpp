@@ -105,6 +105,28 @@ TEST(Scheduler, DecodesBesideAChunkOfPrompts) {
   EXPECT_EQ(plan.spans[2].count, 5);
 }
 
+TEST(Scheduler, ReadsFewerRowsOfPromptsWhileOthersDecode) {
+  Scheduler scheduler(config_of(100, 4, 16));
+  scheduler.limit_prefill(4);
+  StepPlan plan;
+  scheduler.enqueue(sequence_of(1, 30, 3));
+  scheduler.enqueue(sequence_of(2, 30, 3));
+  auto rows = [&] {
+    scheduler.plan(plan);
+    std::vector<int64_t> counts;
+    for (const PlannedSpan& span : plan.spans) counts.push_back(span.count);
+    finish_step(scheduler, plan);
+    return counts;
+  };
+  using Rows = std::vector<int64_t>;
+  EXPECT_EQ(rows(), (Rows{16}));
+  EXPECT_EQ(rows(), (Rows{14, 2})) << "none decodes yet";
+  EXPECT_EQ(rows(), (Rows{1, 4}));
+  EXPECT_EQ(rows(), (Rows{1, 4}));
+  EXPECT_EQ(rows(), (Rows{1, 4}));
+  EXPECT_EQ(rows(), (Rows{16})) << "the first has ended";
+}
+
 TEST(Scheduler, StartsBehindAPrefixThatIsThere) {
   Scheduler scheduler(config_of(100, 4, 64));
   StepPlan plan;

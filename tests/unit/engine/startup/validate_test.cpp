@@ -88,6 +88,7 @@ TEST(SamplingParams, NamesTheFirstValueOutOfRange) {
               {[](P& p) { p.dry_base = 0.5f; }, "dry_base is 0.5"},
               {[](P& p) { p.dry_allowed_length = -1; }, "dry_allowed_length is -1"},
               {[](P& p) { p.dry_penalty_last_n = -2; }, "dry_penalty_last_n is -2"},
+              {[](P& p) { p.repeat_last_n = -2; }, "repeat_last_n is -2"},
               {[](P& p) { p.frequency_penalty = 2.5f; }, "frequency_penalty is 2.5"},
               {[](P& p) { p.frequency_penalty = kNaN; }, "frequency_penalty is nan"},
               {[](P& p) { p.presence_penalty = -3; }, "presence_penalty is -3"},
