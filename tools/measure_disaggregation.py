@@ -4,7 +4,8 @@
     python tools/measure_disaggregation.py build/release/banyan tools/shapes/qwen3-0.6b
 
 Short streams decode while long prompts arrive, one after the other. In alternation: one server with
-two threads, and a decode server and a prefill server (--disaggregation-mode) with one thread each.
+two threads that reads prompts in whole chunks (--prefill-step-ms 0), the same server in shorter
+steps, and a decode server and a prefill server (--disaggregation-mode) with one thread each.
 Prints the gaps between the streams' tokens and the time to the long prompts' first token. Weights
 are random. Needs Python's standard library alone.
 """
@@ -29,6 +30,10 @@ def start_together(options) -> list[Server]:
     return [start(options, "--threads", "2")]
 
 
+def start_whole(options) -> list[Server]:
+    return [start(options, "--threads", "2", "--prefill-step-ms", "0")]
+
+
 def start_apart(options) -> list[Server]:
     """The decode server is the last one."""
     prefill = start(options, "--threads", "1", "--disaggregation-mode", "prefill")
@@ -36,6 +41,9 @@ def start_apart(options) -> list[Server]:
     decode = start(options, "--threads", "1", "--disaggregation-mode", "decode",
                    "--disaggregation-prefill-urls", url, "--disaggregation-min-tokens", "256")
     return [prefill, decode]
+
+
+KINDS = {"whole": start_whole, "together": start_together, "apart": start_apart}
 
 
 def measure(server: Server, options, seed: int) -> dict:
@@ -87,7 +95,7 @@ def main():
     heads = ("tokens", "median gap", "p99 gap", "longest gap", "first token")
     print(f"{'':10}" + "".join(f"{head:>13}" for head in heads))
     for seed in range(options.rounds):
-        for name, start_servers in (("together", start_together), ("apart", start_apart)):
+        for name, start_servers in KINDS.items():
             servers = start_servers(options)
             row = measure(servers[-1], options, seed)
             tokens = row.pop("tokens")
