@@ -35,7 +35,7 @@ void QueuedStore::stop() {
   work_.notify_all();
   threads_.clear();
   std::lock_guard lock(mutex_);
-  for (std::deque<Job>* jobs : {&reads_, &writes_}) {
+  for (std::deque<Job>* jobs : {&finds_, &reads_, &writes_}) {
     for (const Job& job : *jobs) {
       done_.push_back(
           {.id = job.job.id, .operation = job.operation, .outcome = TierOutcome::kFailed});
@@ -49,7 +49,7 @@ void QueuedStore::find(const TierQuestion& question) {
   job.job.id = question.id;
   {
     std::lock_guard lock(mutex_);
-    reads_.push_back(std::move(job));
+    finds_.push_back(std::move(job));
   }
   work_.notify_one();
 }
@@ -151,9 +151,10 @@ bool QueuedStore::choose(Job& job, bool& idle, Clock::time_point& until) {
   Clock::time_point now = Clock::now();
   idle = false;
   until = now + std::chrono::hours(1);
-  if (!reads_.empty()) {
-    job = std::move(reads_.front());
-    reads_.pop_front();
+  for (std::deque<Job>* jobs : {&finds_, &reads_}) {
+    if (jobs->empty()) continue;
+    job = std::move(jobs->front());
+    jobs->pop_front();
     return true;
   }
   if (writing_ >= writers_max_ || held_ > 0) return false;

@@ -84,7 +84,7 @@ class QueuedStore : public TierStore {
 
   std::mutex mutex_;
   std::condition_variable work_, ended_, drained_;
-  std::deque<Job> reads_, writes_;
+  std::deque<Job> finds_, reads_, writes_;  // in the order in which they are taken
   std::vector<TierDone> done_;
   int writing_ = 0;   // threads in write_now or idle
   int draining_ = 0;  // callers in drain()

@@ -19,7 +19,8 @@ _RUN_PARAMS = {
     "max_new_tokens", "stop", "stop_regex", "stop_token_ids", "temperature", "top_p", "top_k",
     "min_p", "typical_p", "xtc_probability", "xtc_threshold", "frequency_penalty",
     "presence_penalty", "repeat_last_n", "dry_multiplier", "dry_base", "dry_allowed_length",
-    "dry_penalty_last_n", "dry_sequence_breakers", "ignore_eos", "return_logprob", "top_logprobs_num", "sampling_seed",
+    "dry_penalty_last_n", "dry_sequence_breakers", "ignore_eos", "return_logprob",
+    "top_logprobs_num", "sampling_seed",
 }
 
 

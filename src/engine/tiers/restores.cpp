@@ -10,9 +10,9 @@
 namespace banyan {
 namespace {
 
-// Bytes of one transfer that are being read at once: enough for the longest step and a device that
-// reads some gigabytes a second.
-constexpr int64_t kReadingBytesMax = int64_t{1} << 28;
+// Bytes of one transfer that are being read at once, at least and at most: what the stores deliver
+// during two steps, since more is requested between steps alone.
+constexpr int64_t kReadingBytesMin = int64_t{1} << 28, kReadingBytesMax = int64_t{1} << 32;
 // The sequence that a transfer was begun for waits for all of it.
 constexpr int64_t kAllOfIt = INT64_MAX;
 // How long a find or a load may take: a base, and a multiple of the expected time.
@@ -213,6 +213,16 @@ int64_t Restores::wait_ns(const Job& job, double load_s) const {
   return static_cast<int64_t>(s * kNsPerS);
 }
 
+int64_t Restores::reading_bytes_max(double since_s) {
+  double bytes_per_s = 0;
+  for (int i = 0; i < context_.store.layers(); ++i) {
+    if (!computes(i)) bytes_per_s = std::max(bytes_per_s, load_.of(i).bytes_per_s());
+  }
+  constexpr auto kMin = static_cast<double>(kReadingBytesMin);
+  constexpr auto kMax = static_cast<double>(kReadingBytesMax);
+  return static_cast<int64_t>(std::clamp(2 * bytes_per_s * since_s, kMin, kMax));
+}
+
 LayerBytes Restores::bytes_ahead() const {
   LayerBytes bytes = {};
   for (const auto& [number, job] : jobs_) {
@@ -280,13 +290,15 @@ bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
     release(job, false);
     return false;
   }
+  int64_t since_ns = now_ns - std::exchange(job.looked_ns, now_ns);
+  if (transfer.is_starved()) job.until_ns += since_ns;  // the engine kept the store waiting
   if (is_late(job, now_ns)) {
     ++context_.stats.misses[CacheStorageStats::kTimeout];
     release(job, true);
     unshare(job);
     transfer.stop();
   }
-  if (room != nullptr) transfer.submit(kReadingBytesMax);
+  if (room != nullptr) transfer.submit(reading_bytes_max(static_cast<double>(since_ns) / kNsPerS));
   return true;
 }
 
@@ -295,6 +307,7 @@ bool Restores::begin(Job& job, const Room& room, int64_t now_ns) {
                                         room_for(job, room()), load_, prefill_);
   if (plan.end == 0) return false;
   job.until_ns = now_ns + wait_ns(job, plan.load_s);
+  job.looked_ns = now_ns;
   bool complete = job.transfer->begin(plan.end);
   job.saved_s = job.transfer->computes() ? 0 : plan.saved_s;
   share(job);
@@ -320,6 +333,13 @@ UnitCounts Restores::room_for(const Job& job, UnitCounts room) const {
 bool Restores::loading() const {
   return std::ranges::any_of(jobs_, [](const auto& entry) {
     return entry.second.transfer->stage() == Transfer::Stage::kLoading;
+  });
+}
+
+bool Restores::reads() const {
+  return std::ranges::any_of(jobs_, [](const auto& entry) {
+    const Transfer& transfer = *entry.second.transfer;
+    return transfer.stage() == Transfer::Stage::kLoading && !transfer.only_computes();
   });
 }
 

@@ -51,6 +51,8 @@ class Restores {
   bool idle() const { return jobs_.empty() && ready_.empty(); }
   // Whether transfers hold units.
   bool loading() const;
+  // Whether any of them reads what this machine or a store delivers, and nobody has to compute.
+  bool reads() const;
   // Whether a sequence has stepped aside.
   bool somebody_waits() const;
   // Whether there is work that need not wait for the store.
@@ -72,6 +74,7 @@ class Restores {
     std::vector<TierKey> shared;  // keys in by_key_, by which others join
     int64_t length = 0;           // tokens that the first of them needs
     int64_t until_ns = 0;         // no sequence waits longer than this
+    int64_t looked_ns = 0;        // when reads were last requested
     int64_t pages = 0;            // pages that it will take
     double saved_s = 0;           // if all goes well
   };
@@ -88,6 +91,7 @@ class Restores {
   static bool is_late(const Job& job, int64_t now_ns);
   bool move_on(Job& job, int64_t now_ns, const Room* room);
   int64_t wait_ns(const Job& job, double load_s) const;
+  int64_t reading_bytes_max(double since_s);
   LayerBytes bytes_ahead() const;
   UnitCounts room_for(const Job& job, UnitCounts room) const;
   bool computes(int layer) const { return context_.store.layer(layer).computes(); }

@@ -83,7 +83,7 @@ void Tiers::advance(Restores::Room room) {
   take_done();
   restores_.advance(now, &room);
   if (!std::exchange(was_idle_, false)) writer_.works();
-  writer_.advance(now, !restores_.loading());
+  writer_.advance(now, !restores_.reads());
 }
 
 bool Tiers::offer(Sequence& s, const PrefixMatch& match, bool its_turn) {

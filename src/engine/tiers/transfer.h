@@ -46,6 +46,8 @@ class Transfer {
   const LayerBytes& bytes_to_come() const { return bytes_to_come_; }
   // Whether the bytes to come are all still to be computed, by another engine.
   bool only_computes() const;
+  // Whether reads could be requested, and none is in progress.
+  bool is_starved() const { return reading_ == 0 && next_ < units_.size(); }
   // Whether it holds units for what another engine computes.
   bool computes() const { return computes_; }
 

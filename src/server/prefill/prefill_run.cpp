@@ -20,8 +20,10 @@ constexpr int64_t kFetchBytes = kStatesBytesMax;
 constexpr size_t kRefusalBytesMax = 4096;
 // How long a worker may be away. If it has computed everything by then, nothing else tells.
 constexpr int kLostTicksMax = std::chrono::seconds(2) / PrefillRun::kTick;
-// How long nothing may come from it, though it lives: its queue is long, or a connection is dead.
+// How long nothing may come from it, though it lives: its engine hangs, or a connection is dead.
 constexpr int kIdleTicksMax = std::chrono::seconds(30) / PrefillRun::kTick;
+// How long the prompt may wait in its queue while it computes others.
+constexpr int kQueuedTicksMax = std::chrono::minutes(10) / PrefillRun::kTick;
 
 }  // namespace
 
@@ -32,7 +34,8 @@ PrefillRun::PrefillRun(PrefillContext& context, std::shared_ptr<const PrefillPro
 
 void PrefillRun::start() {
   ++attempts_;
-  failures_ = lost_ticks_ = idle_ticks_ = 0;
+  failures_ = lost_ticks_ = idle_ticks_ = queued_ticks_ = 0;
+  begun_ = false;
   place_.clear();
   std::vector<GenerateRequest> requests(1);
   requests[0].prompt = prompt_->tokens;
@@ -61,6 +64,7 @@ void PrefillRun::start() {
 void PrefillRun::take(const TokenEvent& event) {
   if (over_) return;
   idle_ticks_ = 0;
+  begun_ = true;
   (void)worker();
   if (event.is_progress()) {
     computed_ = std::max(computed_, event.position);
@@ -136,8 +140,7 @@ void PrefillRun::read(const TierJob& job) {
 void PrefillRun::tick() {
   pauses_ = false;
   if (over_) return;
-  idle_ticks_ = reads_.empty() ? 0 : idle_ticks_ + 1;
-  if (idle_ticks_ > kIdleTicksMax) return try_another("the worker has sent nothing for 30 s");
+  if (is_idle()) return try_another("the worker has sent nothing for 30 s");
   if (fetch_ != 0) {
     if (asked_->info() == nullptr) asked_->client().cancel(fetch_, "the worker does not answer");
     return;
@@ -145,6 +148,18 @@ void PrefillRun::tick() {
   lost_ticks_ = is_lost() ? lost_ticks_ + 1 : 0;
   if (lost_ticks_ > kLostTicksMax) return try_another("the worker that computed it is gone");
   fetch();
+}
+
+// Whether nothing has come from the worker for too long. Before the prompt's first event, a step
+// with other prompts counts as something.
+bool PrefillRun::is_idle() {
+  std::shared_ptr<RemoteWorker> now = worker();
+  const WorkerInfo* info = now != nullptr ? now->info() : nullptr;
+  bool works = info != nullptr && std::exchange(progress_, info->progress) != info->progress;
+  queued_ticks_ += begun_ ? 0 : 1;
+  bool queues = !begun_ && works && queued_ticks_ <= kQueuedTicksMax;
+  idle_ticks_ = reads_.empty() || queues ? 0 : idle_ticks_ + 1;
+  return idle_ticks_ > kIdleTicksMax;
 }
 
 // Another process may answer at its address.

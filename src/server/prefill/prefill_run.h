@@ -67,6 +67,7 @@ class PrefillRun : public std::enable_shared_from_this<PrefillRun> {
   void fail(TierOutcome outcome);
   std::shared_ptr<RemoteWorker> worker();
   bool is_lost();
+  bool is_idle();
   void fetch();
   std::vector<RestoreUnit> choose();
   void send(const std::vector<RestoreUnit>& units);
@@ -96,6 +97,9 @@ class PrefillRun : public std::enable_shared_from_this<PrefillRun> {
   bool pauses_ = false;  // until the next tick
   // In a row: without the worker, and without anything from it.
   int lost_ticks_ = 0, idle_ticks_ = 0;
+  bool begun_ = false;     // something has come from it
+  int queued_ticks_ = 0;   // before that
+  int64_t progress_ = -1;  // the worker's, as last seen
 };
 
 }  // namespace banyan
