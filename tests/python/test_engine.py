@@ -74,7 +74,8 @@ def test_samplers_of_llama_cpp(engine):
     assert texts(**penalty, repeat_last_n=0) == plain
     for name, value in {"typical_p": 0, "repeat_last_n": -2, "xtc_probability": 2,
                         "xtc_threshold": -1, "dry_multiplier": -1, "dry_base": 0.5,
-                        "dry_allowed_length": -1, "dry_penalty_last_n": -2, "dry_sequence_breakers": "e"}.items():
+                        "dry_allowed_length": -1, "dry_penalty_last_n": -2,
+                        "dry_sequence_breakers": "e"}.items():
         with pytest.raises(ValueError, match=name):
             texts(**{name: value})
 
