@@ -51,7 +51,7 @@ class Restores {
   bool idle() const { return jobs_.empty() && ready_.empty(); }
   // Whether transfers hold units.
   bool loading() const;
-  // Whether any of them reads what this machine or a store delivers, and nobody has to compute.
+  // Whether any of them waits for stored bytes, not only for what another engine computes.
   bool reads() const;
   // Whether a sequence has stepped aside.
   bool somebody_waits() const;

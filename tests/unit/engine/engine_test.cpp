@@ -65,7 +65,7 @@ TEST_F(EngineLife, FinishesByLengthAndByContext) {
   EXPECT_EQ(engine_->stats().generated_tokens, 54);
 }
 
-// Of a prompt that comes while another request decodes.
+// The second prompt arrives while the first request decodes.
 TEST(EngineSteps, AreAsShortAsWantedAndGiveTheSameBits) {
   EngineConfig config = small_config();
   config.context_length_tokens = 256;

@@ -480,7 +480,7 @@ TEST(TokenCounts, TakeBackWhatWasAddedLast) {
   EXPECT_EQ(list(), (List{{4, 1}, {1, 0}, {2, 1}}));
 }
 
-// Against counting anew, along drafts that are taken back.
+// Compared with a fresh count, also after drafts are rolled back.
 TEST(TokenCounts, OfAWindowAreThoseOfItsTokens) {
   std::mt19937 random(7);
   for (int64_t window : {1, 2, 5, 40}) {

@@ -190,7 +190,7 @@ TEST_F(ChatTools, ReasoningMayBeLeftOut) {
     std::string stream = chat(fields + more + R"(,"stream":true)");
     EXPECT_FALSE(stream.contains("reasoning\":\"")) << stream;
   }
-  // Nor does it show in what else is told of its tokens.
+  // Log-probabilities and token ids leave its tokens out, too.
   const std::string tokens = R"(,"logprobs":true,"return_token_ids":true)";
   Json answer = choice(fields + tokens);
   EXPECT_TRUE(answer["logprobs"]["content"].empty()) << answer;
