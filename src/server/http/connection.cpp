@@ -43,10 +43,11 @@ RequestLimits limits_of(const ServerConfig& config) {
           .body_chunks_max = config.body_chunks_max};
 }
 
-// The HTTP date, "Sat, 21 Nov 2026 05:00:00 GMT"; formatted once per second.
+// The HTTP date, "Sat, 21 Nov 2026 05:00:00 GMT"; formatted once per second. A process may have
+// several servers, each with a thread of its own.
 std::string_view http_date() {
-  static std::time_t made_at = 0;
-  static std::string text;
+  thread_local std::time_t made_at = 0;
+  thread_local std::string text;
   std::time_t now = std::time(nullptr);
   if (now != made_at) {
     made_at = now;
