@@ -74,15 +74,22 @@ void hold_grammars(Service& service, HttpRequest, ResponderPtr responder) {
   responder->respond(200, "", "text/plain");
 }
 
-// Blocks the engine's thread until the test releases it. Answers once it waits.
-void hold_engine(Service& service, HttpRequest, ResponderPtr responder) {
+// Blocks the engine's thread until the test releases it. Answers once it waits, which it may not do
+// before the I/O thread, which must not wait here, has taken the tokens of its steps.
+void hold_engine(Service& service, HttpRequest request, ResponderPtr responder) {
   auto waits = std::make_shared<std::binary_semaphore>(0);
   service.engine()->run([waits](Engine&) {
     waits->release();
     engine_held().acquire();
   });
-  waits->acquire();
-  responder->respond(200, "", "text/plain");
+  bool taken = service.run_on_worker(
+      request.client,
+      [waits]() -> Status {
+        waits->acquire();
+        return {};
+      },
+      [responder](Status) { responder->respond(200, "", "text/plain"); });
+  if (!taken) responder->respond_error(503, "busy");
 }
 
 void silent(Service&, HttpRequest, ResponderPtr) {}
