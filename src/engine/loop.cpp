@@ -265,7 +265,7 @@ void Engine::Impl::plan(PlannedStep& step) {
   followed_ = 0;
   TraceSpan span_of_plan(trace_.get(), "step", "plan");
   scheduler_.limit_prefill(pace_.rows());
-  scheduler_.plan(step.plan);
+  scheduler_.plan(step.plan, runner_->in_flight() > 0);
   step.prompt_rows = prompt_rows(step.plan);
   for (const PlannedSpan& span : step.plan.spans) {
     Sequence& s = *span.sequence;

@@ -123,6 +123,7 @@ struct Sequence {
     bool settled = false;        // nothing more is loaded for it, until it is retracted
     int64_t shared = 0;          // the transfer loads its prompt up to here
     int64_t begin = 0, end = 0;  // range of what was loaded
+    Lease lease = {};            // of it, until the sequence is admitted
     // Loaded tokens by layer of the store.
     std::array<int64_t, CacheStorageStats::kLayersMax> layers = {};
   };

@@ -101,10 +101,11 @@ void LayeredStore::find(const TierQuestion& question) {
 }
 
 void LayeredStore::read(const TierJob& job) {
-  jobs_[job.id] = {
-      .job = job, .done = {.id = job.id, .operation = TierOperation::kRead}, .waits_for = 1};
-  ++waiting_[kLocal];
-  stores_[kLocal]->read(job);
+  TierDone nowhere{
+      .id = job.id, .operation = TierOperation::kRead, .outcome = TierOutcome::kAbsent};
+  jobs_[job.id] = {.job = job, .done = nowhere, .waits_for = 1};
+  ++at(waiting_, job.layer);
+  at(stores_, job.layer)->read(job);
 }
 
 bool LayeredStore::shares(const TierJob& job, int64_t bytes) const {

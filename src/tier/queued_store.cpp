@@ -175,9 +175,25 @@ bool QueuedStore::choose(Job& job, bool& idle, Clock::time_point& until) {
   return true;
 }
 
+// Call with the lock when a read begins (1) or ends (-1). The difference between both is its share.
+double QueuedStore::read_shares_s(int change) {
+  Clock::time_point now = Clock::now();
+  std::chrono::duration<double> passed = now - shares_until_;
+  if (reading_ > 0) read_shares_s_ += passed.count() / reading_;
+  shares_until_ = now;
+  reading_ += change;
+  return read_shares_s_;
+}
+
 void QueuedStore::run(int worker, Job& job) {
   TierDone done{.id = job.job.id, .operation = job.operation};
+  bool reads = job.operation == TierOperation::kRead;
   Clock::time_point begin = Clock::now();
+  double shares_s = 0;
+  if (reads) {
+    std::lock_guard lock(mutex_);
+    shares_s = read_shares_s(1);
+  }
   Ended ended;
   switch (job.operation) {
     case TierOperation::kFind:
@@ -197,6 +213,7 @@ void QueuedStore::run(int worker, Job& job) {
                   .seconds = std::chrono::duration<double>(now - begin).count()};
   {
     std::lock_guard lock(mutex_);
+    if (reads) done.work[0].seconds = read_shares_s(-1) - shares_s;
     done_.push_back(std::move(done));
     if (job.operation == TierOperation::kWrite) {
       --writing_;

@@ -77,6 +77,7 @@ class QueuedStore : public TierStore {
   // What this thread should do now; false: wait until `until`.
   bool choose(Job& job, bool& idle, Clock::time_point& until);
   void run(int worker, Job& job);
+  double read_shares_s(int change);
   void run_idle(int worker);
 
   const int workers_, writers_max_;
@@ -86,6 +87,10 @@ class QueuedStore : public TierStore {
   std::condition_variable work_, ended_, drained_;
   std::deque<Job> finds_, reads_, writes_;  // in the order in which they are taken
   std::vector<TierDone> done_;
+  // Of reads at a time, each counts its share of the time: the sum over time of 1 / reading_.
+  int reading_ = 0;  // threads in read_now
+  double read_shares_s_ = 0;
+  Clock::time_point shares_until_ = {};
   int writing_ = 0;   // threads in write_now or idle
   int draining_ = 0;  // callers in drain()
   int held_ = 0;

@@ -71,6 +71,7 @@ struct TierJob {
   uint64_t transfer = 0;  // of a read
   TierRecord record;
   std::span<const TierPiece> pieces;
+  int layer = 0;      // of a read: those above it lack the record, as find() said
   bool share = true;  // a write: also goes to a store that machines share
 };
 
@@ -92,9 +93,10 @@ inline constexpr int kTierLayersMax = 3;
 
 // A job's work in one layer.
 struct TierWork {
-  bool done = false;   // the layer took part in it
-  int64_t bytes = 0;   // that were moved
-  double seconds = 0;  // in the layer, without waiting in its queue
+  bool done = false;  // the layer took part in it
+  int64_t bytes = 0;  // that were moved
+  // In the layer, without waiting in its queue. What several did at a time is divided among them.
+  double seconds = 0;
 };
 
 struct TierDone {

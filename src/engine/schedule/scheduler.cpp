@@ -17,6 +17,10 @@ constexpr int64_t kExpectedTokensMax = 4096;
 // rises when one is.
 constexpr double kShareMin = 0.1, kShareFall = 0.001, kShareRise = 0.2;
 
+// How often a step waits for reads of a transfer to end, a millisecond each time, before a sequence
+// is retracted instead.
+constexpr int kWaitsMax = 10;
+
 // How many of the rows for prompts and drafts a span of `rows` takes: every decoding sequence has
 // one row of its own.
 int64_t budget_rows(const Sequence& s, int64_t rows) {
@@ -165,9 +169,10 @@ std::unique_ptr<Sequence> Scheduler::remove_expired(int64_t now_ns) {
 
 // ---- Planning a step ---------------------------------------------------------------------------
 
-void Scheduler::plan(StepPlan& plan) {
+void Scheduler::plan(StepPlan& plan, bool in_flight) {
   plan.clear();
-  if (tiers_ != nullptr) advance_tiers();
+  if (tiers_ != nullptr) advance_tiers(in_flight && copied_);
+  waits_left_ = kWaitsMax;
   rows_max_ = rows_left_ = config_.prefill_rows_max;
   expected_share_ = std::max(kShareMin, expected_share_ - kShareFall);
   run_on(plan, true);
@@ -184,6 +189,7 @@ void Scheduler::plan(StepPlan& plan) {
   if (rows_left_ >= config_.classes.resume_alignment_tokens) for_drafts += rows_left_;
   add_branches(plan, add_drafts(plan, for_drafts));
   plan_captures(plan);
+  copied_ = !plan.copies.empty();
 }
 
 // Adds spans of the running sequences that decode, or of those that do not. Retraction shortens the
@@ -207,7 +213,8 @@ bool Scheduler::add_span(Sequence& s, StepPlan& plan) {
   int64_t end = span_end(s);
   if (end <= s.computed) return false;
   while (!holdings_.reserve(s, end)) {
-    if (running_.size() == 1 && tiers_ != nullptr && tiers_->give_way()) continue;
+    bool alone = running_.size() == 1, may_wait = alone || --waits_left_ >= 0;
+    if (tiers_ != nullptr && tiers_->give_way(alone, may_wait)) continue;
     CHECK(running_.size() > 1, "sequence {} does not fit alone", s.id);
     Sequence& last = last_admitted();
     take_span(last, plan);
@@ -407,14 +414,17 @@ void Scheduler::commit(const StepPlan& plan) {
 // ---- Admission ---------------------------------------------------------------------------------
 
 void Scheduler::admit(StepPlan& plan) {
-  while (running() < config_.running_max && rows_left_ >= config_.classes.resume_alignment_tokens) {
+  while (running() < config_.running_max) {
     Sequence* s = queue_.next();
-    if (s == nullptr) return;
+    bool rows = rows_left_ >= config_.classes.resume_alignment_tokens;
+    if (s == nullptr || (!rows && !may_step_aside(*s))) return;
     PrefixMatch match = holdings_.match(*s);
     if (queue_.correct(*s, match.node->end) || followers_.follow(*s, match)) continue;
-    if (!running_.empty() && !has_room(*s, match)) return;
+    bool alone = running_.empty() && (tiers_ == nullptr || !tiers_->others_load(*s));
+    if (!alone && !has_room(*s, match)) return;
+    if (!rows) looked_at_ = s->id;
     if (tiers_ != nullptr && step_aside(*s, match)) continue;
-    if (!start(*s, match, plan)) return;
+    if (!rows || !start(*s, match, plan)) return;
   }
 }
 
@@ -462,7 +472,8 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
   if (!holdings_.start(s, match, plan.copies)) {
     queue_.push(s);
     bool lone = running_.empty();
-    if (lone && tiers_ != nullptr && tiers_->give_way()) return true;  // it will be admitted later
+    // It will be admitted later.
+    if (lone && tiers_ != nullptr && tiers_->give_way(true, true)) return true;
     CHECK(!lone, "sequence {} does not fit alone", s.id);
     return false;
   }
@@ -513,23 +524,33 @@ void Scheduler::leave_running(Sequence& s) {
 
 // ---- Tiers -------------------------------------------------------------------------------------
 
-void Scheduler::advance_tiers() {
-  tiers_->advance([this] { return spare_units(); });
+void Scheduler::advance_tiers(bool copies_in_flight) {
+  tiers_->advance([&] {
+    TierRoom room = tier_room();
+    room.read_later = copies_in_flight;
+    return room;
+  });
   while (Sequence* s = tiers_->take_ready()) queue_.push(*s);
 }
 
 // Units that the running sequences are not expected to need.
-UnitCounts Scheduler::spare_units() const {
-  UnitCounts spare = {};
+TierRoom Scheduler::tier_room() const {
+  TierRoom room{.grows = !running_.empty()};
   for (int c = 0; c < config_.classes.count; ++c) {
     int64_t units = tree_.use(c).available();
     if (!config_.classes[c].paged()) units -= config_.running_max - running();
     for (const Sequence* r : running_) {
       if (config_.classes[c].paged()) units -= units_missing(*r, c);
     }
-    at(spare, c) = std::max<int64_t>(0, units);
+    at(room.units, c) = std::max<int64_t>(0, units);
   }
-  return spare;
+  return room;
+}
+
+// Whether its prefix may be loaded though there are no rows for it in this step.
+bool Scheduler::may_step_aside(const Sequence& s) const {
+  return tiers_ != nullptr && !s.restore.settled && s.id != looked_at_ &&
+         tiers_->may_step_aside(config_.running_max - running());
 }
 
 bool Scheduler::step_aside(Sequence& s, const PrefixMatch& match) {
@@ -543,9 +564,10 @@ bool Scheduler::step_aside(Sequence& s, const PrefixMatch& match) {
 void Scheduler::look_ahead() {
   Sequence* s = queue_.next();
   if (s == nullptr || s->id == looked_at_ || s->restore.settled || s->restore.transfer != 0) return;
-  looked_at_ = s->id;
   PrefixMatch match = holdings_.match(*s);
-  if (has_room(*s, match)) tiers_->offer(*s, match, false);
+  if (!has_room(*s, match)) return;
+  looked_at_ = s->id;
+  tiers_->offer(*s, match, false);
 }
 
 // ---- Invariants --------------------------------------------------------------------------------

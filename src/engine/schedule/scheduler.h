@@ -96,6 +96,7 @@ struct SchedulerConfig {
   UnitCounts units = {};
 };
 
+struct TierRoom;
 class Tiers;
 
 class Scheduler {
@@ -123,8 +124,9 @@ class Scheduler {
   void limit_prefill(int64_t rows);
 
   // Admits, retracts and fills `plan`, whose sequences stay valid until they are removed. Sequences
-  // whose `finish` is set are skipped and keep what they hold.
-  void plan(StepPlan& plan);
+  // whose `finish` is set are skipped and keep what they hold. `in_flight`: the step planned before
+  // may not have made its copies yet.
+  void plan(StepPlan& plan, bool in_flight = false);
   // Plans a step that follows `before`, which is in flight, with the same spans and as many drafts
   // for each: a span goes on after whatever is accepted, and its `first` is the last place
   // possible. Reserves pages for all that may be. False if the next step should be planned
@@ -190,8 +192,9 @@ class Scheduler {
   int64_t units_missing(const Sequence& s, int unit_class) const;
   bool start(Sequence& s, const PrefixMatch& match, StepPlan& plan);
 
-  void advance_tiers();
-  UnitCounts spare_units() const;
+  void advance_tiers(bool copies_in_flight);
+  TierRoom tier_room() const;
+  bool may_step_aside(const Sequence& s) const;
   bool step_aside(Sequence& s, const PrefixMatch& match);
   void look_ahead();
 
@@ -221,11 +224,13 @@ class Scheduler {
   UnitCounts in_flight_ = {};  // slots taken for captures of steps that are not committed
   int64_t prefill_rows_decoding_ = 0;
   int64_t rows_max_ = 0, rows_left_ = 0;  // of the step being planned
+  int waits_left_ = 0;                    // for transfers to give way
+  bool copied_ = false;                   // the plan before has copies
   double expected_share_ = 0.4;           // of the output that running sequences may still make
   int64_t admitted_ = 0;
   int64_t retracted_ = 0;
   int64_t cached_tokens_ = 0;
-  SequenceId looked_at_ = 0;      // the last one that look_ahead() offered
+  SequenceId looked_at_ = 0;      // the last one that was offered before its turn
   std::unique_ptr<Tiers> tiers_;  // uses the tree, so it is destroyed first
 };
 

@@ -53,6 +53,11 @@ class WaitingQueue {
 
   int64_t size() const { return std::ssize(by_arrival_); }
 
+  // Whether `a` is ahead of `b`, by the scores that they have or had when they left the queue.
+  static bool is_ahead(const Sequence& a, const Sequence& b) {
+    return std::tie(a.score, a.queues_ns, a.arrival) < std::tie(b.score, b.queues_ns, b.arrival);
+  }
+
  private:
   using Arrival = std::tuple<int64_t, uint64_t, Sequence*>;  // time, order and sequence
   using Place = std::pair<int64_t, Arrival>;                 // score; the least comes first

@@ -1,7 +1,6 @@
 #include "engine/tiers/restore_plan.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/signed.h"
 
@@ -96,7 +95,7 @@ RestorePlan plan_restore(const RestoreQuestion& q, const LayerCosts& load,
     if (s >= best_s || kGain * load_s > prefill.seconds(q.base, end)) continue;
     best_s = s;
     best.end = end;
-    best.bytes = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+    best.bytes = bytes;
     best.load_s = load_s;
     best.saved_s = computed_s - s;
   }

@@ -49,7 +49,7 @@ struct RestoreQuestion {
 struct RestorePlan {
   int64_t end = 0;        // the position to load up to; 0: nothing is worth loading
   bool too_dear = false;  // something could be loaded, but computing is faster
-  int64_t bytes = 0;
+  LayerBytes bytes = {};
   double load_s = 0, saved_s = 0;  // saved: the time to compute it instead
 };
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <ranges>
 #include <utility>
 
 #include "base/signed.h"
+#include "engine/schedule/waiting_queue.h"
 
 namespace banyan {
 namespace {
@@ -19,8 +21,23 @@ constexpr int64_t kAllOfIt = INT64_MAX;
 constexpr double kPatienceS = 0.05, kPatience = 1.5;
 // What another engine computes is preferred to computing it here.
 const LoadCost kNoCost(0, 1e18);
-// The share of each class of units that such transfers may hold.
+// The share of each class of units that such transfers may hold. It may take minutes; meanwhile a
+// part of the memory stays for others.
 constexpr double kComputingShare = 0.75;
+// A store that was too slow is tried again after this long, as if it had not been measured.
+constexpr int64_t kMeasureAgainNs = 60 * kNsPerS;
+
+bool is_aside(const Sequence* s) {
+  return s->restore.aside;
+}
+
+LayerCosts costs_of(const TierStore& store, const LoadCost& each) {
+  LayerCosts costs(each, store.layers());
+  for (int i = 0; i < store.layers(); ++i) {
+    if (store.layer(i).computes()) costs.of(i) = kNoCost;
+  }
+  return costs;
+}
 
 }  // namespace
 
@@ -37,11 +54,8 @@ Restores::Restores(TierContext& context, const CacheStorageConfig& config,
       best_effort_(config.prefetch_policy == "best_effort"),
       waits_for_ever_(config.prefetch_policy == "wait_complete"),
       prefill_(prefill),
-      load_(load, context.store.layers()) {
-  for (int i = 0; i < context.store.layers(); ++i) {
-    if (computes(i)) load_.of(i) = kNoCost;
-  }
-}
+      load_(costs_of(context.store, load)),
+      guess_(load_) {}
 
 // ---- Sequences ---------------------------------------------------------------------------------
 
@@ -49,8 +63,10 @@ bool Restores::offer(Sequence& s, const PrefixMatch& match, bool its_turn, int64
                      FunctionRef<void()> ask) {
   if (s.restore.settled) return false;
   if (s.restore.transfer != 0) {
-    s.restore.aside = its_turn && !best_effort_;
-    return s.restore.aside;
+    bool aside = its_turn && !best_effort_;
+    if (aside) wait_from(jobs_.at(s.restore.transfer), now_ns);
+    s.restore.aside = aside;
+    return aside;
   }
   const StateClasses& classes = context_.classes();
   std::span<const TokenId> tokens = s.reusable(classes.prompt_only);
@@ -61,31 +77,27 @@ bool Restores::offer(Sequence& s, const PrefixMatch& match, bool its_turn, int64
   auto transfer = std::make_unique<Transfer>(context_, ++last_, s.name_space,
                                              std::span(s.tokens).first(as_size(whole + 1)), match,
                                              s.request.options.priority);
-  if (Job* job = sharing(*transfer)) {
+  if (Job* job = sharing(*transfer, match.position())) {
     attach(*job, s, match, job->transfer->in_common(*transfer));
+    if (its_turn) wait_from(*job, now_ns);
     s.restore.aside = its_turn;
     return its_turn;
   }
   Job& job = jobs_[last_];
   job.transfer = std::move(transfer);
   job.length = s.length();
+  job.pages = whole / page - match.deepest->end / page;
   job.until_ns = now_ns + wait_ns(job, load_.find_s());
   job.transfer->find();
   ask();
   if (job.transfer->stage() == Transfer::Stage::kFound) {
-    --found_;
-    UnitCounts endless;
-    endless.fill(INT64_MAX);
-    RestorePlan plan = job.transfer->plan(job.length, config_.prefetch_tokens_min, bytes_ahead(),
-                                          endless, load_, prefill_);
-    if (plan.end == 0) {
-      context_.stats.misses[CacheStorageStats::kCheaperToCompute] += plan.too_dear ? 1 : 0;
+    RestorePlan all = plan_all(job, now_ns);
+    if (all.end == 0) {
+      count_too_dear(all);
       s.restore.settled = true;
       jobs_.erase(last_);
       return false;
     }
-    ++found_;
-    job.pages = std::max<int64_t>(0, plan.end / page - match.deepest->end / page);
   }
   share(job);
   attach(job, s, match, kAllOfIt);
@@ -93,13 +105,28 @@ bool Restores::offer(Sequence& s, const PrefixMatch& match, bool its_turn, int64
   return its_turn;
 }
 
-Restores::Job* Restores::sharing(const Transfer& transfer) {
+// The first sequence steps aside for what has begun before. It may wait as long as the rest should
+// take.
+void Restores::wait_from(Job& job, int64_t now_ns) {
+  if (job.transfer->stage() == Transfer::Stage::kFound) return;
+  if (std::ranges::any_of(job.waiting, is_aside)) return;
+  bool finds = job.transfer->stage() == Transfer::Stage::kFinding;
+  double rest_s = finds ? load_.find_s() : load_.seconds(job.transfer->bytes_to_come(), {});
+  job.until_ns = std::max(job.until_ns, now_ns + wait_ns(job, rest_s));
+}
+
+// One that loads enough of what the tree lacks, which is what follows `position`.
+Restores::Job* Restores::sharing(const Transfer& transfer, int64_t position) {
   if (by_key_.empty()) return nullptr;
+  uint64_t last = 0;
   for (const TierKey& key : transfer.keys()) {
     auto found = by_key_.find(key);
-    if (found == by_key_.end()) continue;
-    Job& job = jobs_.at(found->second);
-    if (job.transfer->in_common(transfer) > job.transfer->published()) return &job;
+    if (found == by_key_.end() || found->second == last) continue;
+    last = found->second;
+    Job& job = jobs_.at(last);
+    int64_t there = std::max(position, job.transfer->published());
+    int64_t more = job.transfer->in_common(transfer) - there;
+    if (more >= std::max<int64_t>(1, config_.prefetch_tokens_min)) return &job;
   }
   return nullptr;
 }
@@ -130,33 +157,42 @@ void Restores::attach(Job& job, Sequence& s, const PrefixMatch& match, int64_t s
 void Restores::let_go(Sequence& s, const Job& job) {
   s.restore.transfer = 0;
   if (job.transfer->published() <= s.restore.end) return;
+  s.restore.lease = job.transfer->lease(s.restore.shared);
+  if (std::ranges::find(holders_, &s) == holders_.end()) holders_.push_back(&s);
   s.restore.end = job.transfer->published();
   for (size_t i = 0; i < s.restore.layers.size(); ++i) {
     s.restore.layers[i] += job.transfer->layer_tokens()[i];
   }
 }
 
+void Restores::return_to_queue(Sequence& s) {
+  if (std::exchange(s.restore.aside, false)) ready_.push_back(&s);
+}
+
 void Restores::forget(Sequence& s) {
   std::erase(ready_, &s);
   s.restore.aside = false;
   s.restore.settled = true;
-  auto found = jobs_.find(s.restore.transfer);
-  if (found == jobs_.end()) return;
-  std::erase(found->second.waiting, &s);
-  let_go(s, found->second);
-  if (found->second.waiting.empty()) {
-    unshare(found->second);  // no other sequence may join a transfer that stops
-    found->second.transfer->stop();
+  if (auto found = jobs_.find(s.restore.transfer); found != jobs_.end()) {
+    std::erase(found->second.waiting, &s);
+    let_go(s, found->second);
+    if (found->second.waiting.empty()) {
+      unshare(found->second);  // no other sequence may join a transfer that stops
+      found->second.transfer->stop();
+    }
   }
+  std::erase(holders_, &s);
+  s.restore.lease.release();
 }
 
-// No sequence waits for the transfer any longer. `settled`: nothing else is loaded for those that
-// did. Others may still try what the transfer did not cover.
-void Restores::release(Job& job, bool settled) {
+// No sequence waits for the transfer any longer. `settled`: for which of them nothing else is
+// loaded. The others may still try what the transfer did not cover.
+void Restores::release(Job& job, Settled settled) {
   for (Sequence* s : job.waiting) {
     let_go(*s, job);
-    s->restore.settled = settled || s->restore.shared == kAllOfIt;
-    if (std::exchange(s->restore.aside, false)) ready_.push_back(s);
+    bool owns = s->restore.shared == kAllOfIt;
+    s->restore.settled = settled == Settled::kAll || (settled == Settled::kOwner && owns);
+    return_to_queue(*s);
   }
   job.waiting.clear();
 }
@@ -168,7 +204,7 @@ void Restores::release_served(Job& job) {
   std::erase_if(job.waiting, [&](Sequence* s) {
     if (s->restore.shared > published) return false;
     let_go(*s, job);
-    if (std::exchange(s->restore.aside, false)) ready_.push_back(s);
+    return_to_queue(*s);
     return true;
   });
   if (waited == 0 || !job.waiting.empty()) return;
@@ -185,22 +221,24 @@ Sequence* Restores::take_ready() {
 
 // ---- Transfers ---------------------------------------------------------------------------------
 
-void Restores::take(const TierDone& done) {
+void Restores::take(const TierDone& done, int64_t now_ns) {
   auto found = jobs_.find(done.id >> kTransferShift);
   if (found == jobs_.end()) return;
-  Transfer& transfer = *found->second.transfer;
+  Job& job = found->second;
+  Transfer& transfer = *job.transfer;
   if ((done.id & kFindId) == kFindId) {
     transfer.take_found(done);
     for (int i = 0; i < context_.store.layers(); ++i) {
       const TierWork& work = at(done.work, i);
       if (work.done && !computes(i)) load_.of(i).observe_latency(work.seconds);
     }
-    ++found_;
+    plan_all(job, now_ns);
     return;
   }
   const TierWork& work = at(done.work, done.layer);
   if (done.outcome == TierOutcome::kDone && !computes(done.layer)) {
     load_.of(done.layer).observe_read(work.bytes, work.seconds);
+    measured_ns_ = now_ns;
   }
   transfer.take_read(done);
 }
@@ -233,10 +271,9 @@ LayerBytes Restores::bytes_ahead() const {
 
 int64_t Restores::promised_pages(const Sequence& s) const {
   int64_t pages = 0;
-  if (found_ == 0) return 0;
   for (const auto& [number, job] : jobs_) {
-    bool others = number != s.restore.transfer;
-    if (others && job.transfer->stage() == Transfer::Stage::kFound) pages += job.pages;
+    if (job.transfer->stage() >= Transfer::Stage::kLoading || job.waiting.empty()) continue;
+    if (WaitingQueue::is_ahead(*job.waiting.front(), s)) pages += job.pages;
   }
   return pages;
 }
@@ -247,6 +284,9 @@ void Restores::add_coming(const Sequence& s, UnitCounts& coming) const {
 }
 
 void Restores::advance(int64_t now_ns, const Room* room) {
+  for (Sequence* s : holders_) {  // a lease does not hold snapshots: evict others first
+    if (s->restore.lease.node() != nullptr) context_.tree.touch_snapshots(s->restore.lease.node());
+  }
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     if (move_on(it->second, now_ns, room)) {
       ++it;
@@ -261,7 +301,7 @@ void Restores::advance(int64_t now_ns, const Room* room) {
 bool Restores::is_late(const Job& job, int64_t now_ns) {
   // The store of what another engine computes has limits of its own.
   if (now_ns <= job.until_ns || job.transfer->only_computes()) return false;
-  return std::ranges::any_of(job.waiting, [](const Sequence* s) { return s->restore.aside; });
+  return std::ranges::any_of(job.waiting, is_aside);
 }
 
 // False if the transfer is over.
@@ -270,64 +310,137 @@ bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
   if (transfer.stage() == Transfer::Stage::kFinding) {
     if (is_late(job, now_ns)) {
       ++context_.stats.misses[CacheStorageStats::kTimeout];
-      release(job, true);
+      release(job, Settled::kAll);
       unshare(job);
     }
     return true;
   }
   if (transfer.stage() == Transfer::Stage::kFound) {
-    if (!job.waiting.empty() && room == nullptr) return true;
-    --found_;
-    if (job.waiting.empty() || !begin(job, *room, now_ns)) {
-      release(job, false);
+    if (job.waiting.empty()) return false;
+    if (room == nullptr) return true;
+    Begun begun = begin(job, *room, now_ns);
+    job.lacks_room = begun == Begun::kLater;
+    if (job.lacks_room) return true;
+    if (begun != Begun::kLoads) {
+      release(job, begun == Begun::kAgain ? Settled::kNobody : Settled::kOwner);
       return false;
     }
   }
   transfer.publish();
   release_served(job);
   if (transfer.stage() == Transfer::Stage::kOver) {
-    if (transfer.published() > 0 && !job.waiting.empty()) context_.stats.saved_s += job.saved_s;
-    release(job, false);
+    bool saved = transfer.published() > 0 && !job.waiting.empty() && !job.gave_way;
+    if (saved) context_.stats.saved_s += job.saved_s;
+    release(job, job.gave_way ? Settled::kNobody : Settled::kOwner);
     return false;
   }
   int64_t since_ns = now_ns - std::exchange(job.looked_ns, now_ns);
   if (transfer.is_starved()) job.until_ns += since_ns;  // the engine kept the store waiting
   if (is_late(job, now_ns)) {
     ++context_.stats.misses[CacheStorageStats::kTimeout];
-    release(job, true);
+    release(job, Settled::kAll);
     unshare(job);
     transfer.stop();
   }
-  if (room != nullptr) transfer.submit(reading_bytes_max(static_cast<double>(since_ns) / kNsPerS));
+  if (room == nullptr || std::exchange(job.read_later, false)) return true;
+  transfer.submit(reading_bytes_max(static_cast<double>(since_ns) / kNsPerS));
   return true;
 }
 
-bool Restores::begin(Job& job, const Room& room, int64_t now_ns) {
-  RestorePlan plan = job.transfer->plan(job.length, config_.prefetch_tokens_min, bytes_ahead(),
-                                        room_for(job, room()), load_, prefill_);
-  if (plan.end == 0) return false;
-  job.until_ns = now_ns + wait_ns(job, plan.load_s);
-  job.looked_ns = now_ns;
-  bool complete = job.transfer->begin(plan.end);
-  job.saved_s = job.transfer->computes() ? 0 : plan.saved_s;
-  share(job);
-  return complete;
+RestorePlan Restores::plan(const Job& job, const UnitCounts& room, int64_t now_ns) const {
+  auto plan_with = [&](const LayerCosts& costs) {
+    return job.transfer->plan(job.length, config_.prefetch_tokens_min, bytes_ahead(), room, costs,
+                              prefill_);
+  };
+  RestorePlan plan = plan_with(load_);
+  return plan.too_dear && now_ns - measured_ns_ > kMeasureAgainNs ? plan_with(guess_) : plan;
 }
 
-// What another engine computes may take minutes. Meanwhile a part of the memory stays for others.
-UnitCounts Restores::room_for(const Job& job, UnitCounts room) const {
-  bool any = false;
-  for (int i = 0; i < context_.store.layers(); ++i) any |= computes(i);
-  if (!any) return room;
-  UnitCounts held = {};
+// With as much room as it may ever have.
+RestorePlan Restores::plan_all(Job& job, int64_t now_ns) const {
+  RestorePlan all = plan(job, share_of_units(1), now_ns);
+  if (computes(all)) all = plan(job, share_of_units(kComputingShare), now_ns);
+  job.pages = job.transfer->missing_pages(all.end);
+  return all;
+}
+
+void Restores::count_too_dear(const RestorePlan& plan) {
+  context_.stats.misses[CacheStorageStats::kCheaperToCompute] += plan.too_dear ? 1 : 0;
+}
+
+Restores::Begun Restores::begin(Job& job, const Room& room_of, int64_t now_ns) {
+  TierRoom room = room_for(job, room_of());
+  auto grown = [&](int c) { return at(room.units, c) > at(job.tried, c); };
+  auto classes = std::views::iota(0, context_.classes().count);
+  if (job.lacks_room && room.grows && std::ranges::none_of(classes, grown)) return Begun::kLater;
+  UnitCounts tried = room.units;
+  RestorePlan all = plan_all(job, now_ns);
+  count_too_dear(all);
+  if (all.end == 0) return job.transfer->outdated() ? Begun::kAgain : Begun::kNothing;
+  if (computes(all)) {
+    UnitCounts left = computing_left(job);
+    for (int c : classes) at(room.units, c) = std::min(at(room.units, c), at(left, c));
+    job.pages = std::min(job.pages, at(left, kPathClass));  // others may have the rest
+  }
+  RestorePlan plan = this->plan(job, room.units, now_ns);
+  if (plan.end < all.end && room.grows) {
+    job.tried = tried;
+    return Begun::kLater;
+  }
+  if (plan.end == 0) return Begun::kNothing;
+  job.until_ns = now_ns + wait_ns(job, plan.load_s);
+  job.looked_ns = now_ns;
+  job.read_later = room.read_later;
+  if (!job.transfer->begin(plan.end)) return room.grows ? Begun::kAgain : Begun::kNothing;
+  if (!computes(plan)) measured_ns_ = now_ns;  // or will be soon
+  job.saved_s = job.transfer->computes() ? 0 : plan.saved_s;
+  share(job);
+  return Begun::kLoads;
+}
+
+// Without what those have that will be admitted soon, and what transfers that lacked room before
+// will take.
+TierRoom Restores::room_for(const Job& job, TierRoom room) const {
+  int64_t returned = std::ranges::count_if(holders_, std::not_fn(is_aside));
+  room.grows |= returned > 0;
+  for (const auto& [number, other] : jobs_) {
+    if (&other == &job) continue;
+    room.grows |= other.transfer->stage() == Transfer::Stage::kLoading;
+    bool before = other.lacks_room && number < job.transfer->number();
+    if (before) at(room.units, kPathClass) -= other.pages;
+  }
+  for (int c = 0; c < context_.classes().count; ++c) {
+    bool slots = !context_.classes()[c].paged();  // which a lease does not hold
+    at(room.units, c) = std::max<int64_t>(0, at(room.units, c) - (slots ? returned : 0));
+  }
+  return room;
+}
+
+// What others leave of the units that may be held for what another engine computes.
+UnitCounts Restores::computing_left(const Job& job) const {
+  UnitCounts left = share_of_units(kComputingShare), held = {};
   for (const auto& [number, other] : jobs_) {
     if (&other != &job && other.transfer->computes()) other.transfer->add_held(held);
   }
   for (int c = 0; c < context_.classes().count; ++c) {
-    auto most = static_cast<int64_t>(kComputingShare * context_.tree.use(c).total);
-    at(room, c) = std::clamp<int64_t>(most - at(held, c), 0, at(room, c));
+    at(left, c) = std::max<int64_t>(0, at(left, c) - at(held, c));
   }
-  return room;
+  return left;
+}
+
+UnitCounts Restores::share_of_units(double share) const {
+  UnitCounts units = {};
+  for (int c = 0; c < context_.classes().count; ++c) {
+    at(units, c) = static_cast<int64_t>(share * static_cast<double>(context_.tree.use(c).total));
+  }
+  return units;
+}
+
+bool Restores::computes(const RestorePlan& plan) const {
+  for (int i = 0; i < context_.store.layers(); ++i) {
+    if (computes(i) && at(plan.bytes, i) > 0) return true;
+  }
+  return false;
 }
 
 bool Restores::loading() const {
@@ -343,10 +456,21 @@ bool Restores::reads() const {
   });
 }
 
-bool Restores::somebody_waits() const {
-  auto waits = [](const Sequence* s) { return s->restore.aside; };
-  return !ready_.empty() || std::ranges::any_of(jobs_, [&](const auto& entry) {
-    return std::ranges::any_of(entry.second.waiting, waits);
+int64_t Restores::aside() const {
+  int64_t count = std::ssize(ready_);
+  for (const auto& [number, job] : jobs_) count += std::ranges::count_if(job.waiting, is_aside);
+  return count;
+}
+
+bool Restores::may_begin() const {
+  return !ready_.empty() || std::ranges::any_of(jobs_, [](const auto& entry) {
+    return entry.second.transfer->stage() == Transfer::Stage::kFound && !entry.second.lacks_room;
+  });
+}
+
+bool Restores::others_load(const Sequence& s) const {
+  return std::ranges::any_of(jobs_, [&](const auto& entry) {
+    return entry.first != s.restore.transfer && !entry.second.lacks_room;
   });
 }
 
@@ -357,12 +481,25 @@ void Restores::stop() {
   }
 }
 
-void Restores::stop_newest() {
+bool Restores::stop_newest() {
   for (auto& [number, job] : jobs_ | std::views::reverse) {
     if (job.transfer->stage() != Transfer::Stage::kLoading) continue;
     unshare(job);
+    job.gave_way = true;
     return job.transfer->stop();
   }
+  return false;
+}
+
+bool Restores::release_newest() {
+  if (holders_.empty()) return false;
+  Sequence::Restore& restore = holders_.back()->restore;
+  restore.lease.release();
+  restore.end = 0;
+  restore.layers = {};
+  restore.settled = false;
+  holders_.pop_back();
+  return true;
 }
 
 void Restores::add_held(UnitCounts& held) const {

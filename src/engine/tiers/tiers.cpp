@@ -26,6 +26,7 @@ Tiers::Tiers(RadixTree& tree, TierSetup setup)
     : store_(std::move(setup.store)),
       now_ns_(std::move(setup.now_ns)),
       flush_s_(setup.config.flush_s),
+      best_effort_(setup.config.prefetch_policy == "best_effort"),
       context_{.tree = tree,
                .store = *store_,
                .keys = NodeKeys(setup.states),
@@ -73,7 +74,7 @@ void Tiers::take_done() {
     if (done.operation == TierOperation::kWrite) {
       writer_.take(done, now_ns_());
     } else {
-      restores_.take(done);
+      restores_.take(done, now_ns_());
     }
   }
 }
@@ -91,7 +92,7 @@ bool Tiers::offer(Sequence& s, const PrefixMatch& match, bool its_turn) {
 }
 
 void Tiers::admitted(Sequence& s) {
-  if (s.restore.transfer != 0) restores_.forget(s);
+  restores_.forget(s);
   int64_t loaded = std::min(s.restore.end, s.computed) - s.restore.begin;
   if (s.cached_tokens < 0) {
     s.restored_tokens = s.restore.end > 0 ? std::max<int64_t>(0, loaded) : 0;
@@ -113,19 +114,25 @@ void Tiers::forget(Sequence& s) {
   restores_.forget(s);
 }
 
-bool Tiers::give_way() {
-  if (!restores_.loading() && !writer_.keeps_units()) return false;
-  restores_.stop_newest();
+bool Tiers::may_step_aside(int64_t count) const {
+  return !best_effort_ && restores_.aside() < count;
+}
+
+bool Tiers::give_way(bool alone, bool may_wait) {
+  if (restores_.stop_newest()) return true;
+  if ((!restores_.loading() || !may_wait) && restores_.release_newest()) return true;
+  auto awaited = [&] { return restores_.loading() || (alone && writer_.keeps_units()); };
+  if (!may_wait || !awaited()) return false;
   take_done();
   restores_.advance(now_ns_(), nullptr);
-  if (restores_.loading() || writer_.keeps_units()) store_->wait(kWait);
+  if (awaited()) store_->wait(kWait);
   return true;
 }
 
 bool Tiers::idle() {
   was_idle_ = true;
   writer_.rest(now_ns_());
-  if (!restores_.somebody_waits()) return false;
+  if (restores_.idle()) return false;
   if (!restores_.may_begin()) store_->wait(kWait);
   return true;
 }

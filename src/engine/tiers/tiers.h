@@ -40,6 +40,9 @@ class Tiers {
   // `match` is what the tree has of the prompt of `s`. Returns whether `s` waits for a transfer
   // instead of being admitted. Before its turn, this at most begins a transfer.
   bool offer(Sequence& s, const PrefixMatch& match, bool its_turn);
+  // Whether another sequence may step aside while there are no rows for it, with `count` that could
+  // run.
+  bool may_step_aside(int64_t count) const;
   // A sequence that is to be queued again; null if there is none.
   Sequence* take_ready() { return restores_.take_ready(); }
   // The sequence is admitted after `s.computed` positions, or ends.
@@ -50,11 +53,13 @@ class Tiers {
   void passes(RadixNode& node, bool passing);
   void stays(RadixNode& node);
   int64_t promised_pages(const Sequence& s) const { return restores_.promised_pages(s); }
+  bool others_load(const Sequence& s) const { return restores_.others_load(s); }
   void add_coming(const Sequence& s, UnitCounts& coming) const { restores_.add_coming(s, coming); }
 
-  // Stops the transfer that began last, because its units are needed, and waits a little for it to
-  // end. False if there was none.
-  bool give_way();
+  // Units are needed: stops the transfer that began last, or lets what was loaded last be evicted.
+  // If `may_wait`, waits a little for reads to end, and for a sequence that runs alone also for
+  // writes. False if there was nothing to give.
+  bool give_way(bool alone, bool may_wait);
   // There is nothing to compute. Waits for the store if a sequence does, and does deferred work.
   // True: a sequence waits.
   bool idle();
@@ -80,6 +85,7 @@ class Tiers {
   std::unique_ptr<TierStore> store_;
   std::function<int64_t()> now_ns_;
   const double flush_s_;
+  const bool best_effort_;
   TierContext context_;
   Writer writer_;
   Restores restores_;

@@ -48,6 +48,7 @@ Transfer::~Transfer() {
   CHECK(reading_ == 0);
   context_.store.end_transfer(number_);
   finish();
+  lease_.release();
   context_.tree.close(root_);
 }
 
@@ -90,6 +91,7 @@ void Transfer::note_resident(const PrefixMatch& match) {
 void Transfer::ask(const PrefixMatch& match) {
   const StateClasses& classes = context_.classes();
   int64_t size = classes.page_size_tokens, base = match.node->end;
+  resident_pages_ = match.deepest->end / size;
   for (int64_t page = 0; page < std::ssize(page_keys_); ++page) {
     int64_t end = (page + 1) * size;
     for (int c = 0; c < classes.count; ++c) {
@@ -135,15 +137,36 @@ RestorePlan Transfer::plan(int64_t length, int64_t tokens_min, const LayerBytes&
   CHECK(stage_ == Stage::kFound);
   PrefixMatch match = context_.tree.match(root_, tokens_);
   note_resident(match);
+  UnitCounts left = room;  // once begin() has leased the prefix
+  int64_t& pages = at(left, kPathClass);
+  pages = std::max<int64_t>(0, pages - context_.tree.unpinned_pages(match.deepest));
   return plan_restore({.classes = context_.classes(),
                        .unit_bytes = context_.unit_bytes,
                        .units = units_of_,
                        .base = match.position(),
                        .length = length,
                        .tokens_min = tokens_min,
-                       .room = room,
+                       .room = left,
                        .bytes_ahead = bytes_ahead},
                       load, prefill);
+}
+
+int64_t Transfer::missing_pages(int64_t end) const {
+  int64_t pages = 0;
+  for (int64_t page = 0; page < end / context_.classes().page_size_tokens; ++page) {
+    pages += units_of_.missing(page, kPathClass) ? 1 : 0;
+  }
+  return pages;
+}
+
+bool Transfer::outdated() const {
+  return missing_pages(resident_pages_ * context_.classes().page_size_tokens) > 0;
+}
+
+Lease Transfer::lease(int64_t end) const {
+  int64_t position = std::min(end, published_);
+  if (position == 0) return {};
+  return context_.tree.lease(RadixTree::node_ending_at(lease_, position));
 }
 
 bool Transfer::begin(int64_t end) {
@@ -167,6 +190,7 @@ bool Transfer::begin(int64_t end) {
          .state = context_.keeps(u.unit_class) ? UnitState::kWaiting : UnitState::kRead,
          .expected = units_of_.layer(u.page, u.unit_class),
          .first_piece = pieces_.size()});
+    ++at(held_, u.unit_class);
     context_.pieces.add(u.unit_class, unit, pieces_);
     wanted_.push_back({.page = at(page_keys_, u.page), .unit_class = u.unit_class});
     at(bytes_to_come_, units_.back().expected) += at(context_.unit_bytes, u.unit_class);
@@ -195,7 +219,8 @@ void Transfer::submit(int64_t bytes_max) {
                     .parent = parent_key(u.page),
                     .end = (u.page + 1) * size,
                     .tokens = page_tokens(u.page)},
-         .pieces = std::span(pieces_).subspan(u.first_piece, context_.pieces.count(u.unit_class))});
+         .pieces = std::span(pieces_).subspan(u.first_piece, context_.pieces.count(u.unit_class)),
+         .layer = u.expected});
   }
 }
 
@@ -235,20 +260,29 @@ void Transfer::ends_coming(const Unit& u) {
   at(bytes_to_come_, u.expected) -= at(context_.unit_bytes, u.unit_class);
 }
 
+int32_t Transfer::take_out(Unit& u) {
+  --at(held_, u.unit_class);
+  return std::exchange(u.unit, -1);
+}
+
 void Transfer::drop(Unit& u) {
   ends_coming(u);
-  context_.tree.give_back(u.unit_class, std::exchange(u.unit, -1));
+  context_.tree.give_back(u.unit_class, take_out(u));
   u.state = UnitState::kGone;
 }
 
 // One that has not begun may still do so.
-void Transfer::stop() {
-  if (stage_ != Stage::kLoading) return;
+bool Transfer::stop() {
+  if (stage_ != Stage::kLoading) return false;
   stopped_ = true;
   context_.store.end_transfer(number_);
+  bool dropped = false;
   for (; next_ < units_.size(); ++next_) {
-    if (units_[next_].state == UnitState::kWaiting) drop(units_[next_]);
+    if (units_[next_].state != UnitState::kWaiting) continue;
+    drop(units_[next_]);
+    dropped = true;
   }
+  return dropped;
 }
 
 void Transfer::publish() {
@@ -285,7 +319,7 @@ bool Transfer::publish_page(size_t first, size_t end) {
     // Writes what upper layers lack to them, if the policy says so.
     if (context_.keeps(u.unit_class) && !u.unwritten) read |= class_bit(u.unit_class);
     layer = std::max(layer, u.layer);
-    (classes[u.unit_class].paged() ? pages : slots)[u.unit_class] = std::exchange(u.unit, -1);
+    (classes[u.unit_class].paged() ? pages : slots)[u.unit_class] = take_out(u);
     u.state = UnitState::kPublished;
   }
   RadixNode* node = nullptr;
@@ -312,13 +346,10 @@ void Transfer::finish() {
   for (Unit& u : units_) {
     if (u.unit >= 0) drop(u);
   }
-  lease_.release();
 }
 
 void Transfer::add_held(UnitCounts& held) const {
-  for (const Unit& u : units_) {
-    if (u.unit >= 0) ++at(held, u.unit_class);
-  }
+  for (int c = 0; c < context_.classes().count; ++c) at(held, c) += at(held_, c);
 }
 
 }  // namespace banyan

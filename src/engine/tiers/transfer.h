@@ -53,9 +53,14 @@ class Transfer {
 
   void find();
   void take_found(const TierDone& done);
-  // What is worth loading to compute `length` tokens, given what the tree has now.
+  // What is worth loading to compute `length` tokens, given what the tree has now. `room` counts
+  // what the tree could evict, this prefix included.
   RestorePlan plan(int64_t length, int64_t tokens_min, const LayerBytes& bytes_ahead,
                    const UnitCounts& room, const LayerCosts& load, const PrefillCost& prefill);
+  // Pages of the path to `end` that the tree lacked when that was planned.
+  int64_t missing_pages(int64_t end) const;
+  // Whether the tree has lost pages that the store was not asked for.
+  bool outdated() const;
   // Leases what the tree has of the path to `end`, so that allocating units for the rest does not
   // evict it. False, and over, if units are missing.
   bool begin(int64_t end);
@@ -64,8 +69,10 @@ class Transfer {
   void take_read(const TierDone& done);
   // Publishes what has arrived. Over when nothing is left to arrive.
   void publish();
-  // Requests nothing more.
-  void stop();
+  // Requests nothing more. False if there was nothing more to request.
+  bool stop();
+  // Of what was published up to `end` at most.
+  Lease lease(int64_t end) const;
 
   // Adds the units of each class that it holds.
   void add_held(UnitCounts& held) const;
@@ -91,6 +98,7 @@ class Transfer {
   void note_resident(const PrefixMatch& match);
   bool publish_page(size_t first, size_t end);
   void ends_coming(const Unit& unit);
+  int32_t take_out(Unit& unit);
   void drop(Unit& unit);
   void finish();
 
@@ -103,6 +111,7 @@ class Transfer {
   std::vector<PageKey> page_keys_;
   PrefixUnits units_of_;
   std::vector<RestoreUnit> asked_;
+  int64_t resident_pages_ = 0;  // at the beginning of the path, when it was asked
   std::vector<TierKey> wanted_;
   Stage stage_ = Stage::kFinding;
 
@@ -112,6 +121,7 @@ class Transfer {
   size_t next_ = 0;                // the next one to submit
   size_t next_published_ = 0;
   LayerBytes bytes_to_come_ = {};
+  UnitCounts held_ = {};
   int64_t reading_bytes_ = 0, reading_ = 0, published_ = 0;
   bool computes_ = false, stopped_ = false;
   std::array<int64_t, kTierLayersMax> layer_tokens_ = {};

@@ -20,10 +20,11 @@ constexpr int64_t kFetchBytes = kStatesBytesMax;
 constexpr size_t kRefusalBytesMax = 4096;
 // How long a worker may be away. If it has computed everything by then, nothing else tells.
 constexpr int kLostTicksMax = std::chrono::seconds(2) / PrefillRun::kTick;
-// How long nothing may come from it, though it lives: its engine hangs, or a connection is dead.
-constexpr int kIdleTicksMax = std::chrono::seconds(30) / PrefillRun::kTick;
-// How long the prompt may wait in its queue while it computes others.
-constexpr int kQueuedTicksMax = std::chrono::minutes(10) / PrefillRun::kTick;
+// How long nothing may come from it, though it lives: while its engine takes no step, which a
+// router calls a stall after 60 s if there are requests, and while it takes steps with other
+// prompts.
+constexpr int kStillTicksMax = std::chrono::seconds(90) / PrefillRun::kTick;
+constexpr int kSilentTicksMax = std::chrono::minutes(10) / PrefillRun::kTick;
 
 }  // namespace
 
@@ -34,8 +35,7 @@ PrefillRun::PrefillRun(PrefillContext& context, std::shared_ptr<const PrefillPro
 
 void PrefillRun::start() {
   ++attempts_;
-  failures_ = lost_ticks_ = idle_ticks_ = queued_ticks_ = 0;
-  begun_ = false;
+  failures_ = lost_ticks_ = silent_ticks_ = still_ticks_ = 0;
   place_.clear();
   std::vector<GenerateRequest> requests(1);
   requests[0].prompt = prompt_->tokens;
@@ -63,8 +63,7 @@ void PrefillRun::start() {
 
 void PrefillRun::take(const TokenEvent& event) {
   if (over_) return;
-  idle_ticks_ = 0;
-  begun_ = true;
+  silent_ticks_ = still_ticks_ = 0;
   (void)worker();
   if (event.is_progress()) {
     computed_ = std::max(computed_, event.position);
@@ -140,7 +139,7 @@ void PrefillRun::read(const TierJob& job) {
 void PrefillRun::tick() {
   pauses_ = false;
   if (over_) return;
-  if (is_idle()) return try_another("the worker has sent nothing for 30 s");
+  if (std::string why = why_idle(); !why.empty()) return try_another(why);
   if (fetch_ != 0) {
     if (asked_->info() == nullptr) asked_->client().cancel(fetch_, "the worker does not answer");
     return;
@@ -150,16 +149,16 @@ void PrefillRun::tick() {
   fetch();
 }
 
-// Whether nothing has come from the worker for too long. Before the prompt's first event, a step
-// with other prompts counts as something.
-bool PrefillRun::is_idle() {
+// Not empty: nothing has come from the worker for too long.
+std::string PrefillRun::why_idle() {
   std::shared_ptr<RemoteWorker> now = worker();
   const WorkerInfo* info = now != nullptr ? now->info() : nullptr;
   bool works = info != nullptr && std::exchange(progress_, info->progress) != info->progress;
-  queued_ticks_ += begun_ ? 0 : 1;
-  bool queues = !begun_ && works && queued_ticks_ <= kQueuedTicksMax;
-  idle_ticks_ = reads_.empty() || queues ? 0 : idle_ticks_ + 1;
-  return idle_ticks_ > kIdleTicksMax;
+  silent_ticks_ = reads_.empty() ? 0 : silent_ticks_ + 1;
+  still_ticks_ = reads_.empty() || works ? 0 : still_ticks_ + 1;
+  if (still_ticks_ > kStillTicksMax) return "the worker has sent nothing for 90 s";
+  if (silent_ticks_ > kSilentTicksMax) return "the worker has sent nothing for 10 minutes";
+  return "";
 }
 
 // Another process may answer at its address.
@@ -236,7 +235,7 @@ void PrefillRun::send(const std::vector<RestoreUnit>& units) {
 }
 
 void PrefillRun::take_bytes(int http_status, std::string_view bytes) {
-  idle_ticks_ = 0;
+  silent_ticks_ = still_ticks_ = 0;
   if (http_status != 200) {
     refusal_ += bytes.substr(0, kRefusalBytesMax - std::min(kRefusalBytesMax, refusal_.size()));
     return;

@@ -67,7 +67,7 @@ class PrefillRun : public std::enable_shared_from_this<PrefillRun> {
   void fail(TierOutcome outcome);
   std::shared_ptr<RemoteWorker> worker();
   bool is_lost();
-  bool is_idle();
+  std::string why_idle();
   void fetch();
   std::vector<RestoreUnit> choose();
   void send(const std::vector<RestoreUnit>& units);
@@ -95,10 +95,8 @@ class PrefillRun : public std::enable_shared_from_this<PrefillRun> {
   std::string refusal_;  // the answer, if it is an error
   int failures_ = 0;     // in a row
   bool pauses_ = false;  // until the next tick
-  // In a row: without the worker, and without anything from it.
-  int lost_ticks_ = 0, idle_ticks_ = 0;
-  bool begun_ = false;     // something has come from it
-  int queued_ticks_ = 0;   // before that
+  // In a row: without the worker, without anything from it, and without a step of its engine.
+  int lost_ticks_ = 0, silent_ticks_ = 0, still_ticks_ = 0;
   int64_t progress_ = -1;  // the worker's, as last seen
 };
 

@@ -9,6 +9,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -143,14 +144,23 @@ void PrefillStore::begin_transfer(const TierPrompt& prompt) {
   asked_[prompt.transfer] = std::move(asked);
 }
 
-// Whether enough is missing. A store above this one has asked only for what it lacks.
+// Whether enough is missing: pages, or positions to compute again because snapshots are gone. A
+// store above this one has asked only for what it lacks.
 bool PrefillStore::is_worth_it(const Asked& asked, std::span<const TierKey> keys) const {
-  int64_t page = states_.classes.page_size_tokens, pages = 0;
-  if (at(states_.unit_bytes, kPathClass) == 0) return asked.end - asked.base >= tokens_min_;
+  const StateClasses& classes = states_.classes;
+  bool windows_only = at(states_.unit_bytes, kPathClass) == 0 && !classes.needs_snapshots();
+  if (windows_only) return asked.end - asked.base >= tokens_min_;
+  int64_t size = classes.page_size_tokens, pages = 0, alignment = classes.resume_alignment_tokens;
+  std::set<int64_t> without;  // positions whose snapshot is missing
   for (const TierKey& key : keys) {
-    pages += key.unit_class == kPathClass && asked.prompt->pages.contains(key.page);
+    auto page = asked.prompt->pages.find(key.page);
+    if (page == asked.prompt->pages.end()) continue;
+    if (key.unit_class == kPathClass) ++pages;
+    if (!classes[key.unit_class].paged()) without.insert((page->second + 1) * size);
   }
-  return pages * page >= tokens_min_;
+  int64_t resumable = asked.end;
+  while (resumable > asked.base && without.contains(resumable)) resumable -= alignment;
+  return std::max(pages * size, asked.end - std::max(resumable, asked.base)) >= tokens_min_;
 }
 
 void PrefillStore::find(const TierQuestion& question) {

@@ -18,7 +18,8 @@ bool FakeStore::chance(double p) {
 
 void FakeStore::add(Job job) {
   auto delay = static_cast<int64_t>((faults_.delay_max + 1) * uniform(seed_, draws_++, 8));
-  job.due = ticks_ + delay;
+  bool at_once = finds_at_once && job.done.operation == TierOperation::kFind;
+  job.due = ticks_ + (at_once ? 0 : delay);
   jobs_.push_back(std::move(job));
 }
 
@@ -48,7 +49,9 @@ void FakeStore::read(const TierJob& job) {
 void FakeStore::end_transfer(uint64_t transfer) {
   for (Job& job : jobs_) {
     bool reads = job.done.operation == TierOperation::kRead && job.transfer == transfer;
-    if (reads && computing) job.cut = true;
+    if (!reads || !computing) continue;
+    job.cut = true;
+    job.due = std::min(job.due, ticks_ + 1);
   }
 }
 
@@ -93,6 +96,7 @@ void FakeStore::read_now(Job& job) {
   }
   CHECK(from == record.bytes.size());
   job.done.work[0] = {.done = true, .bytes = static_cast<int64_t>(from)};
+  if (s_per_mib > 0) job.done.work[0] = {.done = true, .bytes = 1 << 20, .seconds = s_per_mib};
   if (torn || record.damaged) outcome = TierOutcome::kChecksum;
   if (chance(faults_.fail)) outcome = chance(0.5) ? TierOutcome::kTimeout : TierOutcome::kFailed;
 }

@@ -59,6 +59,8 @@ class FakeStore final : public TierStore {
 
   TierHealth health = TierHealth::kOn;
   bool computing = false;  // what it has counts as computed when it is read
+  double s_per_mib = 0;    // what it says of its reads
+  bool finds_at_once = false;
   int64_t reads = 0, writes = 0;
   std::vector<TierKey> touched;
 

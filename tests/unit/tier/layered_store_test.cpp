@@ -44,10 +44,12 @@ class Pair {
     return wait();
   }
   // `right`: whether the bytes are those of the unit.
-  TierDone read(int64_t number, bool* right = nullptr) {
+  TierDone read(int64_t number, bool* right = nullptr, int layer = 0) {
     TierUnit unit(states_, number, 0);
     unit.wipe();
-    store->read(unit.job(++last_id_));
+    TierJob job = unit.job(++last_id_);
+    job.layer = layer;
+    store->read(job);
     TierDone done = wait();
     if (right != nullptr) *right = unit.right();
     return done;
@@ -98,6 +100,18 @@ TEST(LayeredStore, SaysWhichLayerHasWhat) {
   EXPECT_FALSE(pair.find({1, 1}).work[1].done) << "the shared store is asked for nothing";
   pair.shared().health = TierHealth::kOff;
   EXPECT_EQ(pair.find({1, 2, 3}).found, (Found{1, 0, 0}));
+}
+
+TEST(LayeredStore, ReadsBelowWhereTheFindSaysSo) {
+  Pair pair;
+  pair.write(1, true);
+  bool right = false;
+  TierDone done = pair.read(1, &right, 1);
+  EXPECT_EQ(done.outcome, TierOutcome::kDone);
+  EXPECT_TRUE(right && done.layer == 1 && done.unwritten);
+  pair.shared_disk->records.clear();
+  EXPECT_EQ(pair.read(1, nullptr, 1).outcome, TierOutcome::kAbsent) << "lost meanwhile";
+  EXPECT_EQ(pair.local().reads, 0);
 }
 
 TEST(LayeredStore, WritesToOthersWhatIsWorthIt) {

@@ -52,7 +52,7 @@ TEST(RestorePlan, LoadsPagesWithoutAGap) {
   Case c{.classes = test::classes_of({path_state()}, kPage)};
   EXPECT_EQ(plan_of(c, units({"0", "-", "-", "-"}, {"-", "0", "0", "-"}), 4).end, 12);
   EXPECT_EQ(plan_of(c, units({"0", "-", "-", "-"}, {"-", "-", "0", "0"}), 4).end, 0);
-  EXPECT_EQ(plan_of(c, units({"0", "-"}, {"0", "0"}), 4).bytes, 1000)
+  EXPECT_EQ(plan_of(c, units({"0", "-"}, {"0", "0"}), 4).bytes[0], 1000)
       << "what is there is not read";
 }
 
@@ -68,7 +68,7 @@ TEST(RestorePlan, LoadsPagesOfAWindowOnlyWithinItsReach) {
   PrefixUnits all = units({"-", "-", "-", "-"}, {"01", "01", "01", "01"});
   RestorePlan plan = plan_of(c, all, 0);
   EXPECT_EQ(plan.end, 16);
-  EXPECT_EQ(plan.bytes, 6000);
+  EXPECT_EQ(plan.bytes[0], 6000);
   std::vector<RestoreUnit> needed = units_to_load(c.classes, all, 16);
   std::vector<int64_t> windows;
   for (const RestoreUnit& u : needed) {
@@ -87,7 +87,7 @@ TEST(RestorePlan, ResumesARecurrentModelAtASnapshotAlone) {
       plan_of(c, units({"-", "-", "-", "-", "-", "-"}, {"0", "01", "0", "01", "0", "0"}), 0).end,
       16);
   EXPECT_EQ(plan_of(c, units({"-", "-"}, {"0", "0"}), 0).end, 0) << "pages alone are worth nothing";
-  EXPECT_EQ(plan_of(c, units({"0", "0"}, {"-", "1"}), 0).bytes, 1000)
+  EXPECT_EQ(plan_of(c, units({"0", "0"}, {"-", "1"}), 0).bytes[0], 1000)
       << "only the snapshot was evicted";
 }
 
