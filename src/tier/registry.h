@@ -35,8 +35,8 @@ struct TierConfig {
   int64_t min_free_bytes = -1;
   double write_share = 0.3;  // disk, file: of the time, while no caller waits in sync(); at most 1
   int64_t slab_bytes = int64_t{1} << 30;  // disk: smaller if size_bytes is small
-  // redis: redis://[[user]:password@]host[:port][/database] or
-  // unix://[[user]:password@]/path[?db=database].
+  // redis: redis://[[user]:password@]host[:port][/database], rediss:// (TLS; with
+  // ?ssl_ca_certs=FILE and others of redis-py's), or unix://[[user]:password@]/path[?db=database].
   std::string url;
   int connections = 2;                               // redis: 1 to 4
   std::chrono::milliseconds timeout{2000};           // redis: of an operation, including connecting

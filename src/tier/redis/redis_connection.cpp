@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <hiredis/sds.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/error.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -103,24 +105,58 @@ bool parse_host(std::string_view text, RedisAddress& address) {
 }
 
 constexpr std::string_view kRedisForms =
-    "redis://[[user]:password@]host[:port][/database] or "
+    "redis://[[user]:password@]host[:port][/database], rediss:// for TLS, or "
     "unix://[[user]:password@]/path[?db=database]";
+
+// The value of a query's key that says how to check or give certificates.
+Status set_tls_file(std::string_view key, std::string value, TlsFiles& files) {
+  if (key == files.authorities_option) {
+    files.authorities = {std::move(value)};
+  } else if (key == files.certificate_option) {
+    files.certificate = std::move(value);
+  } else if (key == files.key_option) {
+    files.key = std::move(value);
+  } else if (key == "ssl_cert_reqs" && value != "required") {
+    return unsupported(
+        "ssl_cert_reqs={}: the server's certificate is always checked; name the file of its "
+        "authority with ssl_ca_certs",
+        value);
+  } else if (key != "ssl_cert_reqs") {
+    return invalid_argument("{}={} in the server's address; supported: {}, {} and {}", key, value,
+                            files.authorities_option, files.certificate_option, files.key_option);
+  }
+  return {};
+}
+
+// Removes "?key=value&..." from `rest`.
+Status take_query(std::string_view& rest, RedisAddress& address) {
+  size_t mark = rest.find('?');
+  if (mark == rest.npos) return {};
+  std::string_view query = rest.substr(mark + 1);
+  rest = rest.substr(0, mark);
+  while (!query.empty()) {
+    size_t end = std::min(query.find('&'), query.size());
+    std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    size_t equals = std::min(pair.find('='), pair.size());
+    std::string value = unescape(pair.substr(std::min(equals + 1, pair.size())));
+    TRY(set_tls_file(pair.substr(0, equals), std::move(value), address.files));
+  }
+  return address.files.validate();
+}
 
 }  // namespace
 
 std::string RedisAddress::text() const {
   if (!path.empty()) return fmt::format("unix://{}?db={}", path, database);
-  return fmt::format("redis://{}:{}/{}", host, port, database);
+  return fmt::format("{}://{}:{}/{}", tls ? "rediss" : "redis", host, port, database);
 }
 
 // Errors do not quote the address, which may contain a password.
 Result<RedisAddress> parse_redis_url(std::string_view url) {
   RedisAddress address;
   std::string_view rest = url, database;
-  if (url.starts_with("rediss://")) {
-    return unsupported(
-        "rediss:// is not supported: connect through a TLS proxy such as stunnel or HAProxy");
-  }
+  address.tls = url.starts_with("rediss://");
   bool good = true;
   if (url.starts_with("unix://")) {
     rest.remove_prefix(7);
@@ -133,8 +169,9 @@ Result<RedisAddress> parse_redis_url(std::string_view url) {
     take_credentials(rest, address);
     address.path = rest;
     good = good && rest.starts_with('/') && rest.size() < 108;
-  } else if (url.starts_with("redis://")) {
-    rest.remove_prefix(8);
+  } else if (url.starts_with("redis://") || address.tls) {
+    rest.remove_prefix(address.tls ? 9 : 8);
+    if (address.tls) TRY(take_query(rest, address));
     take_credentials(rest, address);
     size_t slash = std::min(rest.find('/'), rest.size());
     database = rest.substr(std::min(slash + 1, rest.size()));
@@ -155,6 +192,7 @@ bool RedisConnection::fail(std::string why, bool timed_out) {
 }
 
 void RedisConnection::close() {
+  channel_.reset();
   context_.reset();
 }
 
@@ -185,6 +223,10 @@ bool RedisConnection::connect(Clock::time_point deadline) {
   (void)::fcntl(context_->fd, F_SETFD, FD_CLOEXEC);
   context_->flags &= ~REDIS_BLOCK;
   context_->reader->fn = limited_functions(context_->reader->fn);
+  sent_ = 0;
+  if (tls_ != nullptr) {
+    channel_ = std::make_unique<TlsChannel>(*tls_, context_->fd, address_.host);
+  }
   return true;
 }
 
@@ -240,21 +282,56 @@ bool RedisConnection::wait(short events, Clock::time_point deadline) {
   }
 }
 
-bool RedisConnection::write_some(bool& all) {
-  int done = 0;
-  if (redisBufferWrite(context_.get(), &done) != REDIS_OK) return fail(context_->errstr);
-  all = done != 0;
-  return true;
+// A channel could not go on: waits for its socket if that is the reason.
+bool RedisConnection::wait_for_tls(const boost::system::error_code& error,
+                                   Clock::time_point deadline) {
+  if (error == boost::asio::error::would_block) {
+    return wait(channel_->wants() == TlsChannel::Wants::kRead ? POLLIN : POLLOUT, deadline);
+  }
+  if (error == boost::asio::error::eof) return fail("Server closed the connection");
+  return fail(channel_->failure().empty() ? "the TLS connection broke"
+                                          : fmt::format("TLS: {}", channel_->failure()));
+}
+
+bool RedisConnection::write_some(Clock::time_point deadline, bool& all) {
+  if (channel_ == nullptr) {
+    int done = 0;
+    if (redisBufferWrite(context_.get(), &done) != REDIS_OK) return fail(context_->errstr);
+    all = done != 0;
+    return all || wait(POLLOUT, deadline);
+  }
+  std::span<const char> left = std::span(context_->obuf, sdslen(context_->obuf)).subspan(sent_);
+  all = left.empty();
+  if (all) {
+    sdssetlen(context_->obuf, 0);  // sdsclear() has no C++ linkage in this version
+    sent_ = 0;
+    return true;
+  }
+  boost::system::error_code error;
+  sent_ += channel_->write_some(left, error);
+  return !error || wait_for_tls(error, deadline);
+}
+
+bool RedisConnection::read_some(Clock::time_point deadline) {
+  if (channel_ == nullptr) {
+    if (!wait(POLLIN, deadline)) return false;
+    return redisBufferRead(context_.get()) == REDIS_OK || fail(context_->errstr);
+  }
+  std::array<char, 16 << 10> bytes;
+  boost::system::error_code error;
+  size_t count = channel_->read_some(bytes, error);
+  if (error) return wait_for_tls(error, deadline);
+  return redisReaderFeed(context_->reader, bytes.data(), count) == REDIS_OK ||
+         fail(context_->reader->errstr);
 }
 
 bool RedisConnection::flush(Clock::time_point deadline) {
   if (context_ == nullptr) return false;
   bool all = false;
-  while (true) {
-    if (!write_some(all)) return false;
-    if (all) return true;
-    if (!wait(POLLOUT, deadline)) return false;
+  while (!all) {
+    if (!write_some(deadline, all)) return false;
   }
+  return true;
 }
 
 RedisConnection::Reply RedisConnection::next(Clock::time_point deadline) {
@@ -270,11 +347,7 @@ RedisConnection::Reply RedisConnection::next(Clock::time_point deadline) {
       fail("a reply longer than any stored record");
       return nullptr;
     }
-    if (!wait(POLLIN, deadline)) return nullptr;
-    if (redisBufferRead(context_.get()) != REDIS_OK) {
-      fail(context_->errstr);
-      return nullptr;
-    }
+    if (!read_some(deadline)) return nullptr;
   }
 }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "banyan/status.h"
+#include "base/tls.h"
 #include "tier/redis/resolver.h"
 
 namespace banyan {
@@ -23,10 +24,16 @@ struct RedisAddress {
   std::string path;  // of a socket, instead of host and port
   std::string user, password;
   int database = 0;
+  bool tls = false;
+  TlsFiles files{.certificate_option = "ssl_certfile",
+                 .key_option = "ssl_keyfile",
+                 .authorities_option = "ssl_ca_certs"};
 
   std::string text() const;  // for display, without the password
 };
-// redis://[[user]:password@]host[:port][/database], unix://[[user]:password@]/path[?db=database].
+// redis://[[user]:password@]host[:port][/database], unix://[[user]:password@]/path[?db=database],
+// or rediss:// for TLS, whose files a query names as redis-py's do: ?ssl_ca_certs=FILE,
+// &ssl_certfile=FILE, &ssl_keyfile=FILE.
 Result<RedisAddress> parse_redis_url(std::string_view url);
 
 class RedisConnection {
@@ -37,9 +44,10 @@ class RedisConnection {
   };
   using Reply = std::unique_ptr<redisReply, Free>;
 
-  // Once `stopping` is set, whatever waits fails within a tenth of a second.
-  RedisConnection(RedisAddress address, const std::atomic<bool>& stopping)
-      : address_(std::move(address)), resolver_(address_.host), stopping_(stopping) {}
+  // Once `stopping` is set, whatever waits fails within a tenth of a second. `tls` is for an
+  // address that wants it.
+  RedisConnection(RedisAddress address, const TlsContext* tls, const std::atomic<bool>& stopping)
+      : address_(std::move(address)), tls_(tls), resolver_(address_.host), stopping_(stopping) {}
 
   // Connects if necessary. False: it failed, and trouble() says why.
   bool open(Clock::time_point deadline);
@@ -65,13 +73,18 @@ class RedisConnection {
   bool sign_in(Clock::time_point deadline);
   bool expect_ok(Clock::time_point deadline);
   bool wait(short events, Clock::time_point deadline);
-  bool write_some(bool& all);
+  bool wait_for_tls(const boost::system::error_code& error, Clock::time_point deadline);
+  bool write_some(Clock::time_point deadline, bool& all);
+  bool read_some(Clock::time_point deadline);
   bool fail(std::string why, bool timed_out = false);
 
   RedisAddress address_;
+  const TlsContext* tls_;
   Resolver resolver_;
   const std::atomic<bool>& stopping_;
   std::unique_ptr<redisContext, FreeContext> context_;
+  std::unique_ptr<TlsChannel> channel_;  // of the context's socket; null: no TLS
+  size_t sent_ = 0;                      // bytes of the context's commands, through the channel
   std::string trouble_;
   bool timed_out_ = false;
 };

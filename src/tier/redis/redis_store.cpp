@@ -69,15 +69,17 @@ class Row {
 
 class RedisStore final : public QueuedStore {
  public:
-  RedisStore(const TierConfig& config, const TierStates& states, const RedisAddress& address)
+  RedisStore(const TierConfig& config, const TierStates& states, const RedisAddress& address,
+             std::unique_ptr<TlsContext> tls)
       : QueuedStore(config.connections, std::max(1, config.connections - 1), 1),
         config_(config),
         states_(states),
         address_(address),
+        tls_(std::move(tls)),
         prefix_(fmt::format("b1:{}:", states.digest.value().hex())),
         breaker_(address.text()) {
     for (int i = 0; i < config.connections; ++i) {
-      connections_.emplace_back(address, stopping_);
+      connections_.emplace_back(address, tls_.get(), stopping_);
       checksums_.emplace_back(config.key);
     }
     start();
@@ -119,6 +121,7 @@ class RedisStore final : public QueuedStore {
   const TierConfig config_;
   const TierStates states_;
   const RedisAddress address_;
+  const std::unique_ptr<TlsContext> tls_;  // null: none
   const std::string prefix_;
   std::atomic<bool> stopping_ = false;
   std::vector<Connection> connections_;  // one per thread
@@ -401,7 +404,7 @@ void RedisStore::clear() {
   // On a thread of its own, in which a closed connection raises no signal.
   std::jthread([&] {
     block_signals();
-    Connection server(address_, stopping_);
+    Connection server(address_, tls_.get(), stopping_);
     status = remove_all(server, Clock::now() + kClearWithin);
   }).join();
   if (!status) spdlog::warn("the redis store was not cleared: {}", status.error().message);
@@ -425,7 +428,9 @@ Result<std::unique_ptr<TierStore>> make_redis_store(const TierConfig& config,
     return invalid_argument("the timeout is {} ms and the time to live {} s; both must be above 0",
                             config.timeout.count(), config.time_to_live.count());
   }
-  return std::make_unique<RedisStore>(config, states, address);
+  std::unique_ptr<TlsContext> tls;
+  if (address.tls) tls = TRY(TlsContext::for_client(address.files));
+  return std::make_unique<RedisStore>(config, states, address, std::move(tls));
 }
 
 }  // namespace banyan

@@ -46,20 +46,20 @@ bool RedisServer::installed() {
   return !server_program().empty();
 }
 
-RedisServer::RedisServer(const std::string& options) {
+RedisServer::RedisServer(const std::string& options, bool tls) {
   for (int attempt = 0; attempt < 20; ++attempt) {
     port_ = free_port();
-    if (start(options)) return;
+    if (start(options, tls)) return;
   }
   CHECK(false, "the Redis server in {} did not start", folder_.path());
 }
 
-bool RedisServer::start(const std::string& options) {
+bool RedisServer::start(const std::string& options, bool tls) {
   std::string program = server_program();
-  std::istringstream words(
-      "redis-server --bind 127.0.0.1 --save --appendonly no --daemonize no --port " +
-      std::to_string(port_) + " --dir " + folder_.path() + " --unixsocket " + socket() + " " +
-      options);
+  std::istringstream words("redis-server --bind 127.0.0.1 --save --appendonly no --daemonize no" +
+                           std::string(tls ? " --port 0 --tls-port " : " --port ") +
+                           std::to_string(port_) + " --dir " + folder_.path() + " --unixsocket " +
+                           socket() + " " + options);
   std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
   std::vector<char*> pointers;
   for (std::string& argument : arguments) {

@@ -14,7 +14,8 @@ class RedisServer {
   // Whether the program is installed.
   static bool installed();
 
-  explicit RedisServer(const std::string& options = "");  // "--requirepass x"
+  // `tls`: its port speaks nothing else; the options name the files.
+  explicit RedisServer(const std::string& options = "", bool tls = false);  // "--requirepass x"
   ~RedisServer();
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
@@ -28,7 +29,7 @@ class RedisServer {
 
  private:
   // False: it ended, since another process has taken the port meanwhile.
-  bool start(const std::string& options);
+  bool start(const std::string& options, bool tls);
   bool answers() const;
 
   TemporaryFolder folder_;

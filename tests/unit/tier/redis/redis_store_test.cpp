@@ -2,6 +2,7 @@
 #include "tier/redis/redis_store.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include <thread>
 
 #include "support/few_threads.h"
+#include "support/servers/certificate.h"
 #include "support/servers/redis_server.h"
 #include "support/tier/tier_rig.h"
 #include "tier/redis/redis_connection.h"
@@ -56,9 +58,16 @@ TEST(RedisUrl, IsReadInFull) {
   for (const char* url :
        {"", "localhost", "http://localhost", "redis://", "redis://h:0", "redis://h:70000",
         "redis://h:x", "redis://h/x", "redis://h/-1", "redis://[::1", "redis://[::1]x",
-        "unix://run", "unix:///run/s?db=", "rediss://h"}) {
+        "unix://run", "unix:///run/s?db=", "rediss://", "rediss://h?x=1",
+        "rediss://h?ssl_certfile=a", "rediss://h?ssl_cert_reqs=none"}) {
     EXPECT_FALSE(parse_redis_url(url)) << url;
   }
+  address = parse_redis_url(
+      "rediss://:secret@cache.example:6380/3?ssl_ca_certs=/a%20b.pem&ssl_certfile=c&ssl_keyfile=k");
+  ASSERT_TRUE(address);
+  EXPECT_EQ(address->text(), "rediss://cache.example:6380/3");
+  EXPECT_EQ(address->files.authorities, std::vector<std::string>{"/a b.pem"});
+  EXPECT_EQ(address->files.certificate + address->files.key, "ck");
   EXPECT_FALSE(
       make_store({.backend = "redis", .url = "redis://h", .connections = 9}, wide_states()));
 }
@@ -70,6 +79,38 @@ TEST(RedisStore, AThreadThatCannotStartIsAnError) {
     (void)make_store({.backend = "redis", .url = "unix:///none", .connections = 4}, states);
   };
   EXPECT_EQ(test::with_few_threads(2, start), test::FewThreads::kThrew);
+}
+
+// The server asks for a certificate, and has one of an authority that must be known.
+TEST(RedisStore, SpeaksTls) {
+  REQUIRE_REDIS();
+  test::TemporaryFolder folder;
+  test::Certificate servers(folder, "localhost"), own(folder, "engine"), other(folder, "other");
+  RedisServer server(
+      fmt::format("--tls-cert-file {} --tls-key-file {} --tls-ca-cert-file {} --requirepass secret",
+                  servers.certificate_file, servers.key_file, own.certificate_file),
+      true);
+  auto url = [&](const test::Certificate& authority, const test::Certificate& client) {
+    return fmt::format(
+        "rediss://:secret@localhost:{}/1?ssl_ca_certs={}&ssl_certfile={}&ssl_keyfile={}",
+        server.port(), authority.certificate_file, client.certificate_file, client.key_file);
+  };
+  TierRig first(redis_config(url(servers, own)), wide_states());
+  TierRig second(redis_config(url(servers, own)), wide_states());
+  for (int64_t n = 0; n < 6; ++n) {
+    for (int c : {0, 1}) {
+      EXPECT_EQ(second.read(n, c), TierOutcome::kAbsent);
+      EXPECT_EQ(first.write(n, c, n % 2 == 0), TierOutcome::kDone);
+      EXPECT_EQ(second.read(n, c, n % 3 == 0), TierOutcome::kDone);
+    }
+  }
+  EXPECT_EQ(second.wrong(), 0);
+  for (const std::string& bad : {url(other, own), url(servers, other)}) {
+    EXPECT_FALSE(TierRig(redis_config(bad), wide_states()).find(1));
+  }
+  TierRig plain(redis_config(fmt::format("redis://localhost:{}", server.port())), wide_states());
+  EXPECT_FALSE(plain.find(1));
+  EXPECT_FALSE(make_store(redis_config("rediss://h?ssl_ca_certs=/none"), wide_states()));
 }
 
 TEST(RedisStore, EnginesShareWhatTheyWrite) {
