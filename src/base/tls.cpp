@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -11,10 +12,14 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signed.h"
 
 namespace banyan {
 namespace {
+
+// How often files are looked at, when channels are opened.
+constexpr auto kLookEvery = std::chrono::seconds(1);
 
 // Describes and clears OpenSSL's error queue.
 std::string last_failure() {
@@ -41,12 +46,12 @@ Status TlsFiles::validate() const {
 }
 
 // Loads what both ends have: a certificate with its key, and authorities.
-Result<std::unique_ptr<TlsContext>> TlsContext::open(const TlsFiles& files, bool serves) {
+Result<TlsContext::Loaded> TlsContext::load_files(const TlsFiles& files, bool serves) {
   TRY(files.validate());
   ERR_clear_error();
-  SSL_CTX* made = SSL_CTX_new(serves ? TLS_server_method() : TLS_client_method());
+  Loaded loaded(SSL_CTX_new(serves ? TLS_server_method() : TLS_client_method()));
+  SSL_CTX* made = loaded.get();
   if (made == nullptr) return exhausted("cannot start TLS: {}", last_failure());
-  std::unique_ptr<TlsContext> context(new TlsContext(made));
   SSL_CTX_set_min_proto_version(made, TLS1_2_VERSION);
   SSL_CTX_set_mode(made, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                              SSL_MODE_RELEASE_BUFFERS);
@@ -58,7 +63,7 @@ Result<std::unique_ptr<TlsContext>> TlsContext::open(const TlsFiles& files, bool
     return invalid_argument("{} {}: {}; give a file of certificates in PEM",
                             files.authorities_option, file, last_failure());
   }
-  if (files.certificate.empty()) return context;
+  if (files.certificate.empty()) return loaded;
   if (SSL_CTX_use_certificate_chain_file(made, files.certificate.c_str()) != 1) {
     return invalid_argument("{} {}: {}; give a file of certificates in PEM",
                             files.certificate_option, files.certificate, last_failure());
@@ -71,13 +76,13 @@ Result<std::unique_ptr<TlsContext>> TlsContext::open(const TlsFiles& files, bool
     return invalid_argument("{} {} is not the key of {} {}", files.key_option, files.key,
                             files.certificate_option, files.certificate);
   }
-  return context;
+  return loaded;
 }
 
-Result<std::unique_ptr<TlsContext>> TlsContext::for_server(const TlsFiles& files,
-                                                           ClientCertificate clients) {
-  std::unique_ptr<TlsContext> context = TRY(open(files, true));
-  if (clients == ClientCertificate::kIgnored) return context;
+Result<TlsContext::Loaded> TlsContext::load_server(const TlsFiles& files,
+                                                   ClientCertificate clients) {
+  Loaded loaded = TRY(load_files(files, true));
+  if (clients == ClientCertificate::kIgnored) return loaded;
   if (files.authorities.empty()) {
     return invalid_argument("{} is missing; it is needed to check clients' certificates",
                             files.authorities_option);
@@ -86,37 +91,90 @@ Result<std::unique_ptr<TlsContext>> TlsContext::for_server(const TlsFiles& files
   for (const std::string& file : files.authorities) {
     SSL_add_file_cert_subjects_to_stack(names, file.c_str());
   }
-  SSL_CTX_set_client_CA_list(context->context_, names);  // takes them
+  SSL_CTX_set_client_CA_list(loaded.get(), names);  // takes them
   int mode = SSL_VERIFY_PEER;
   if (clients == ClientCertificate::kRequired) mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
-  SSL_CTX_set_verify(context->context_, mode, nullptr);
+  SSL_CTX_set_verify(loaded.get(), mode, nullptr);
   constexpr std::string_view kSessions = "banyan";  // needed to resume those with a certificate
-  SSL_CTX_set_session_id_context(context->context_,
+  SSL_CTX_set_session_id_context(loaded.get(),
                                  reinterpret_cast<const unsigned char*>(kSessions.data()),
                                  static_cast<unsigned>(kSessions.size()));
-  return context;
+  return loaded;
+}
+
+Result<TlsContext::Loaded> TlsContext::load_client(const TlsFiles& files) {
+  Loaded loaded = TRY(load_files(files, false));
+  SSL_CTX_set_verify(loaded.get(), SSL_VERIFY_PEER, nullptr);
+  if (files.authorities.empty()) SSL_CTX_set_default_verify_paths(loaded.get());
+  return loaded;
+}
+
+Result<std::unique_ptr<TlsContext>> TlsContext::for_server(const TlsFiles& files,
+                                                           ClientCertificate clients) {
+  return open(files, [clients](const TlsFiles& f) { return load_server(f, clients); });
 }
 
 Result<std::unique_ptr<TlsContext>> TlsContext::for_client(const TlsFiles& files) {
-  std::unique_ptr<TlsContext> context = TRY(open(files, false));
-  SSL_CTX_set_verify(context->context_, SSL_VERIFY_PEER, nullptr);
-  if (files.authorities.empty()) SSL_CTX_set_default_verify_paths(context->context_);
+  return open(files, load_client);
+}
+
+Result<std::unique_ptr<TlsContext>> TlsContext::open(const TlsFiles& files, Load load) {
+  std::unique_ptr<TlsContext> context(new TlsContext(files, std::move(load)));
+  context->looked_ = std::chrono::steady_clock::now();
+  context->stamp_ = context->stamp();
+  context->loaded_ = TRY(context->load_(files));
   return context;
 }
 
-TlsContext::~TlsContext() {
-  SSL_CTX_free(context_);
+void TlsContext::Free::operator()(ssl_ctx_st* context) const {
+  SSL_CTX_free(context);  // channels that were opened with it keep it
 }
 
-TlsChannel::TlsChannel(const TlsContext& context, int socket) : ssl_(SSL_new(context.context_)) {
-  if (ssl_ == nullptr) throw std::bad_alloc();
+// Changes when any of the files is written or replaced, also by a link to another.
+std::string TlsContext::stamp() const {
+  std::vector<std::string> names = files_.authorities;
+  names.insert(names.end(), {files_.certificate, files_.key});
+  std::string stamp;
+  for (const std::string& name : names) {
+    struct stat file = {};
+    if (name.empty() || ::stat(name.c_str(), &file) != 0) continue;
+    stamp += fmt::format("{} {} {} {}.{},", file.st_dev, file.st_ino, file.st_size,
+                         file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
+  }
+  return stamp;
+}
+
+void TlsContext::refresh() const {
+  auto now = std::chrono::steady_clock::now();
+  if (files_.empty() || now - looked_ < kLookEvery) return;
+  looked_ = now;
+  std::string stamp = this->stamp();
+  if (stamp == stamp_) return;
+  stamp_ = std::move(stamp);
+  Result<Loaded> loaded = load_(files_);
+  if (!loaded) {
+    return spdlog::warn("renewed certificates are not used: {}", loaded.error().message);
+  }
+  loaded_ = *std::move(loaded);
+  spdlog::info("renewed certificates are used: {}",
+               files_.certificate.empty() ? files_.authorities.front() : files_.certificate);
+}
+
+ssl_st* TlsContext::new_channel() const {
+  std::lock_guard lock(mutex_);
+  refresh();
+  ssl_st* channel = SSL_new(loaded_.get());
+  if (channel == nullptr) throw std::bad_alloc();
+  return channel;
+}
+
+TlsChannel::TlsChannel(const TlsContext& context, int socket) : ssl_(context.new_channel()) {
   SSL_set_fd(ssl_, socket);
   SSL_set_accept_state(ssl_);
 }
 
 TlsChannel::TlsChannel(const TlsContext& context, int socket, const std::string& server)
-    : ssl_(SSL_new(context.context_)) {
-  if (ssl_ == nullptr) throw std::bad_alloc();
+    : ssl_(context.new_channel()) {
   SSL_set_fd(ssl_, socket);
   SSL_set_connect_state(ssl_);
   bool address = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), server.c_str()) == 1;

@@ -1,13 +1,20 @@
 // TLS for a connection: OpenSSL over its non-blocking socket.
 //
 // A channel reads and writes like a socket. On would_block the caller waits for the readiness that
-// wants() names. The handshake happens within the first reads and writes. A context is immutable
-// and must outlive its channels; a channel belongs to one thread.
+// wants() names. The handshake happens within the first reads and writes. A channel belongs to one
+// thread.
+//
+// A context reads its files again when they have changed, as they do when certificates are renewed:
+// new channels use what is there now, and old ones keep what they began with. If it cannot be
+// used, new channels keep it as well, and the log says why. Any thread may open channels.
 #pragma once
 
 #include <boost/system/error_code.hpp>
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,16 +51,33 @@ class TlsContext {
   // The server's certificate must be signed by `authorities`, or if there are none, by one that
   // this machine trusts (the environment variables SSL_CERT_FILE and SSL_CERT_DIR name others).
   static Result<std::unique_ptr<TlsContext>> for_client(const TlsFiles& files = {});
-  ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
  private:
   friend class TlsChannel;
-  explicit TlsContext(ssl_ctx_st* context) : context_(context) {}
-  static Result<std::unique_ptr<TlsContext>> open(const TlsFiles& files, bool serves);
+  struct Free {
+    void operator()(ssl_ctx_st* context) const;
+  };
+  using Loaded = std::unique_ptr<ssl_ctx_st, Free>;
+  using Load = std::function<Result<Loaded>(const TlsFiles&)>;
+  using SteadyTime = std::chrono::steady_clock::time_point;
 
-  ssl_ctx_st* context_;
+  TlsContext(TlsFiles files, Load load) : files_(std::move(files)), load_(std::move(load)) {}
+  static Result<std::unique_ptr<TlsContext>> open(const TlsFiles& files, Load load);
+  static Result<Loaded> load_files(const TlsFiles& files, bool serves);
+  static Result<Loaded> load_server(const TlsFiles& files, ClientCertificate clients);
+  static Result<Loaded> load_client(const TlsFiles& files);
+  std::string stamp() const;
+  void refresh() const;
+  ssl_st* new_channel() const;
+
+  const TlsFiles files_;
+  const Load load_;
+  mutable std::mutex mutex_;
+  mutable Loaded loaded_;
+  mutable std::string stamp_;  // of the files when they were last read
+  mutable SteadyTime looked_;  // at the stamp
 };
 
 class TlsChannel {

@@ -3,8 +3,11 @@
 #include <openssl/ssl.h>
 
 #include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 #include "api/running_server.h"
 #include "api/server_fixture.h"
@@ -114,6 +117,26 @@ TEST_F(Tls, SaysWhichFileIsWrong) {
   EXPECT_NE(refusal().find("--ssl-ca-certs"), std::string::npos) << refusal();
   config.ssl = {};
   EXPECT_NE(refusal().find("--ssl-cert-reqs"), std::string::npos) << refusal();
+}
+
+// A renewal: the file is replaced, as a link to another folder does it, then its key.
+TEST_F(Tls, UsesRenewedCertificates) {
+  Certificate used(folder_, "used");
+  use(used.certificate_file, used.key_file);
+  start();
+  std::string health = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  EXPECT_NE(ask(used, health), "");
+  Certificate old(folder_, "old");
+  std::filesystem::copy_file(used.certificate_file, old.certificate_file,
+                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::rename(own_.certificate_file, used.certificate_file);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // is looked at once a second
+  EXPECT_NE(ask(old, health), "") << "the key is not there yet";
+  std::filesystem::rename(own_.key_file, used.key_file);
+  auto renewed = [&](const auto&) { return !ask(used, health).empty(); };
+  EXPECT_TRUE(eventually(renewed));
+  EXPECT_EQ(ask(old, health), "");
+  EXPECT_TRUE(back_to_base());
 }
 
 TEST_F(Tls, OurClientTrustsWhomItIsToldTo) {

@@ -41,6 +41,7 @@ constexpr std::array kAlways = std::to_array<Explained>({
     {"--enable-deterministic-inference", "results never depend on the batch"},
     {"--skip-server-warmup,--no-warmup", "there is no warm-up"},
     {"--jinja", "chat templates are always Jinja"},
+    {"--enable-ssl-refresh", "renewed certificates are always used"},
     {"--constrained-json-disable-any-whitespace",
      "constrained JSON is compact unless --json-flexible-whitespace"},
     {"--enable-auto-tool-choice", "tools may be called unless tool_choice is none"},
@@ -139,7 +140,7 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--log-file,--verbosity",
     "--enable-lora,--lora-paths,--lora-modules,--lora,--max-loras-per-batch,--max-lora-rank",
     "--admin-api-key",
-    "--ssl-keyfile-password,--ssl-ciphers,--enable-ssl-refresh",
+    "--ssl-keyfile-password,--ssl-ciphers",
     "--is-embedding,--embedding,--embeddings,--pooling,--reranking,--rerank",
     "--crash-dump-folder",
 });
