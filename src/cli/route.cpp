@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/first_line.h"
 #include "base/log.h"
 #include "base/os/standard_error.h"
 #include "cli/machine.h"
@@ -34,18 +34,10 @@ struct RouteOptions : ServerOptions {
   std::string worker_api_key_file;
 };
 
-// The key is the first line, without its line break.
-Result<std::string> read_key(const std::string& file) {
-  std::string text = TRY(read_file(file));
-  text.resize(std::min(text.find_first_of("\r\n"), text.size()));
-  if (!text.empty()) return text;
-  return invalid_argument("--worker-api-key-file {} has no key in its first line", file);
-}
-
 Result<int> route(RouteOptions o) {
   TRY(o.settle());
   if (!o.worker_api_key_file.empty()) {
-    o.route.worker_api_key = TRY(read_key(o.worker_api_key_file));
+    o.route.worker_api_key = TRY(read_first_line("--worker-api-key-file", o.worker_api_key_file));
   }
   TRY(o.route.validate());
   std::signal(SIGPIPE, SIG_IGN);

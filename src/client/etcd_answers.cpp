@@ -1,5 +1,6 @@
 #include "client/etcd_answers.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 
@@ -82,6 +83,15 @@ Result<int64_t> read_etcd_lease(const Json& answer) {
   int64_t lease = number_of(answer, "ID");
   if (lease == 0) return corrupt("etcd: the lease has no id");
   return lease;
+}
+
+// It becomes a header.
+Result<std::string> read_etcd_token(const Json& answer) {
+  constexpr size_t kBytesMax = 4096;
+  std::string token = text_of(answer, "token");
+  bool plain = std::ranges::all_of(token, [](char c) { return c > 0x20 && c < 0x7f; });
+  if (!token.empty() && token.size() <= kBytesMax && plain) return token;
+  return corrupt("etcd: no token for the user");
 }
 
 Status read_etcd_renewal(const Json& answer) {

@@ -30,6 +30,8 @@ std::string to_etcd_base64(std::string_view bytes);
 Result<EtcdListing> read_etcd_listing(const Json& answer);
 // To /v3/lease/grant: the lease's number.
 Result<int64_t> read_etcd_lease(const Json& answer);
+// To /v3/auth/authenticate: the user's token.
+Result<std::string> read_etcd_token(const Json& answer);
 // To /v3/lease/keepalive. kNotFound: the lease has expired.
 Status read_etcd_renewal(const Json& answer);
 // A line of /v3/watch. An error means that the watch has ended.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/first_line.h"
 
 namespace banyan {
 namespace {
@@ -20,6 +21,10 @@ std::string end_of(std::string prefix) {
   while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
   if (!prefix.empty()) ++prefix.back();
   return prefix;
+}
+
+Result<std::string> read_password(const EtcdLogin& login) {
+  return read_first_line("--etcd-password-file", login.password_file);
 }
 
 Status status_of(const Result<Json>& answer) {
@@ -45,8 +50,10 @@ struct EtcdClient::Watch {
 
 Result<std::unique_ptr<EtcdClient>> EtcdClient::open(boost::asio::io_context& io,
                                                      const std::vector<std::string>& endpoints,
-                                                     const TlsFiles& files) {
-  std::unique_ptr<EtcdClient> made(new EtcdClient(io));
+                                                     const TlsFiles& files,
+                                                     const EtcdLogin& login) {
+  if (!login.user.empty()) TRY(read_password(login));
+  std::unique_ptr<EtcdClient> made(new EtcdClient(io, login));
   std::shared_ptr<const TlsContext> tls = TRY(TlsContext::for_client(files));
   for (const std::string& endpoint : endpoints) {
     auto url = parse_server_url(endpoint);
@@ -59,7 +66,47 @@ Result<std::unique_ptr<EtcdClient>> EtcdClient::open(boost::asio::io_context& io
 
 EtcdClient::~EtcdClient() = default;
 
-void EtcdClient::call(std::string path, const Json& body, std::function<void(Result<Json>)> done) {
+HttpClient::Headers EtcdClient::headers() const {
+  if (token_.empty()) return {};
+  return {{"Authorization", token_}};
+}
+
+// Logs in first, and once more if etcd no longer knows the token, which ends when it is not used.
+void EtcdClient::call(const std::string& path, const Json& body, Done done) {
+  if (login_.user.empty()) {
+    return send(path, body,
+                [done = std::move(done)](Result<Json> answer, bool) { done(std::move(answer)); });
+  }
+  auto again = [this, path, body, done] {
+    log_in([this, path, body, done](const Status& known) {
+      if (!known) return done(std::unexpected(known.error()));
+      send(path, body, [done](Result<Json> answer, bool) { done(std::move(answer)); });
+    });
+  };
+  if (token_.empty()) return again();
+  send(path, body, [again, done](Result<Json> answer, bool stranger) {
+    if (stranger) return again();
+    done(std::move(answer));
+  });
+}
+
+void EtcdClient::log_in(std::function<void(Status)> done) {
+  token_.clear();
+  Result<std::string> password = read_password(login_);
+  if (!password) {
+    return boost::asio::post(
+        io_, [done = std::move(done), error = password.error()] { done(std::unexpected(error)); });
+  }
+  send("/v3/auth/authenticate", {{"name", login_.user}, {"password", *password}},
+       [this, done = std::move(done)](Result<Json> answer, bool) {
+         if (!answer) return done(std::unexpected(answer.error()));
+         Result<std::string> token = read_etcd_token(*answer);
+         if (token) token_ = *token;
+         done(token ? Status() : Status(std::unexpected(token.error())));
+       });
+}
+
+void EtcdClient::send(const std::string& path, const Json& body, Answered done) {
   auto call = std::make_shared<Call>(io_);
   HttpClient* asked = &server();
   ClientSinks sinks;
@@ -69,6 +116,7 @@ void EtcdClient::call(std::string path, const Json& body, std::function<void(Res
   sinks.end = [this, call, path, done = std::move(done)](int status, const Status& outcome) {
     call->timer.cancel();
     if (stopped_) return;
+    bool stranger = status == 401 || (status == 400 && call->body.contains("auth"));
     Result<Json> answer = std::unexpected(Error{});
     if (!outcome) {
       answer = std::unexpected(outcome.error());
@@ -78,10 +126,11 @@ void EtcdClient::call(std::string path, const Json& body, std::function<void(Res
     } else {
       answer = parse_json(call->body, "etcd");
     }
-    if (!answer) server_ = (server_ + 1) % servers_.size();
-    done(std::move(answer));
+    if (!answer && !stranger) server_ = (server_ + 1) % servers_.size();
+    done(std::move(answer), stranger);
   };
-  uint64_t exchange = asked->send({.path = std::move(path), .body = body.dump()}, std::move(sinks));
+  uint64_t exchange =
+      asked->send({.path = path, .body = body.dump(), .headers = headers()}, std::move(sinks));
   call->timer.expires_after(kPatience);
   call->timer.async_wait([asked, exchange](const boost::system::error_code& ec) {
     if (!ec) asked->cancel(exchange, "etcd does not answer");
@@ -152,7 +201,8 @@ void EtcdClient::watch(const std::string& prefix, int64_t after_revision, WatchS
     watch->exchange = 0;
     if (watch_ == watch) end_watch(outcome ? "it ended" : outcome.error().message);
   };
-  watch->exchange = server().send({.path = "/v3/watch", .body = body.dump()}, std::move(bytes));
+  watch->exchange = server().send({.path = "/v3/watch", .body = body.dump(), .headers = headers()},
+                                  std::move(bytes));
 }
 
 void EtcdClient::take_watch_line(Watch& watch, std::string_view line) {

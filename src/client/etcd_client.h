@@ -17,6 +17,7 @@
 
 #include "base/json.h"
 #include "client/etcd_answers.h"
+#include "client/etcd_login.h"
 #include "client/http_client.h"
 
 namespace banyan {
@@ -32,10 +33,12 @@ class EtcdClient {
     std::function<void(const std::string& why)> ended;
   };
 
-  // Errors: an invalid URL, a file. `endpoints`: at least one, such as http://127.0.0.1:2379.
+  // Errors: an invalid URL, a file, or one without a password. `endpoints`: at least one, such as
+  // http://127.0.0.1:2379.
   static Result<std::unique_ptr<EtcdClient>> open(boost::asio::io_context& io,
                                                   const std::vector<std::string>& endpoints,
-                                                  const TlsFiles& files);
+                                                  const TlsFiles& files,
+                                                  const EtcdLogin& login = {});
   ~EtcdClient();
 
   void list(const std::string& prefix, std::function<void(Result<Listing>)> done);
@@ -57,13 +60,22 @@ class EtcdClient {
   struct Call;
   struct Watch;
 
-  explicit EtcdClient(boost::asio::io_context& io) : io_(io) {}
+  using Done = std::function<void(Result<Json>)>;
+  // `stranger`: etcd does not know the user, or no longer.
+  using Answered = std::function<void(Result<Json>, bool stranger)>;
+
+  EtcdClient(boost::asio::io_context& io, EtcdLogin login) : io_(io), login_(std::move(login)) {}
   HttpClient& server() { return *servers_[server_]; }
-  void call(std::string path, const Json& body, std::function<void(Result<Json>)> done);
+  HttpClient::Headers headers() const;
+  void call(const std::string& path, const Json& body, Done done);
+  void log_in(std::function<void(Status)> done);
+  void send(const std::string& path, const Json& body, Answered done);
   void take_watch_line(Watch& watch, std::string_view line);
   void end_watch(const std::string& why);
 
   boost::asio::io_context& io_;
+  const EtcdLogin login_;
+  std::string token_;  // of the user, from etcd; empty: none yet
   std::vector<std::unique_ptr<HttpClient>> servers_;
   size_t server_ = 0;  // the one that is asked
   std::shared_ptr<Watch> watch_;

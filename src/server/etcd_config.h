@@ -7,6 +7,7 @@
 
 #include "banyan/status.h"
 #include "base/tls.h"
+#include "client/etcd_login.h"
 
 namespace banyan {
 
@@ -17,6 +18,7 @@ struct EtcdConfig {
   TlsFiles tls{.certificate_option = "--etcd-certfile",
                .key_option = "--etcd-keyfile",
                .authorities_option = "--etcd-cafile"};
+  EtcdLogin login;
   int64_t ttl_s = 5;  // how long a worker stays listed after its end
 
   bool used() const { return !endpoints.empty(); }

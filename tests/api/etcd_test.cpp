@@ -1,13 +1,19 @@
 // Workers that routers find through etcd.
 #include <gtest/gtest.h>
 
+#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "api/running_server.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "client/etcd_answers.h"
+#include "client/http_client.h"
 #include "support/models/tiny_model.h"
 #include "support/servers/etcd_server.h"
 
@@ -26,7 +32,10 @@ class EtcdApi : public testing::Test {
     engine.state_digest = true;
   }
   EtcdConfig config() const {
-    return {.endpoints = {"http://127.0.0.1:1", etcd_->url()}, .cluster = "tests", .ttl_s = 2};
+    return {.endpoints = {"http://127.0.0.1:1", etcd_->url()},
+            .cluster = "tests",
+            .login = login,
+            .ttl_s = 2};
   }
   std::unique_ptr<RunningServer> worker() {
     return std::make_unique<RunningServer>(engine, ServerConfig{.port = 0, .etcd = config()});
@@ -39,6 +48,7 @@ class EtcdApi : public testing::Test {
 
   test::TemporaryFolder folder_;
   EngineConfig engine = test::tiny_model(folder_);
+  EtcdLogin login;
 
  private:
   std::unique_ptr<EtcdServer> etcd_;
@@ -64,6 +74,47 @@ TEST_F(EtcdApi, WorkersComeAndGo) {
   auto third = worker();
   ASSERT_TRUE(routes->reaches("banyan:router_announcing_workers", 2));
   EXPECT_EQ(routes->get("/count?tokens=2").status, 200);
+}
+
+// An etcd with users, who may have another password one day.
+TEST_F(EtcdApi, LogsIn) {
+  HttpClient::Headers root;  // with root's token
+  auto ask = [&](const std::string& path, const Json& body) {
+    boost::asio::io_context io(1);
+    HttpClient client(io, parse_server_url(etcd().url()).value(), root);
+    return client.fetch({.path = "/v3/auth/" + path, .body = body.dump()}).value().body;
+  };
+  for (const char* name : {"root", "fleet"}) {
+    ask("user/add", {{"name", name}, {"password", "old"}});
+    ask("role/add", {{"name", name}});
+    ask("user/grant", {{"user", name}, {"role", name}});
+  }
+  ask("role/grant", {{"name", "fleet"},
+                     {"perm",
+                      {{"permType", "READWRITE"},
+                       {"key", to_etcd_base64("/banyan/")},
+                       {"range_end", to_etcd_base64("/banyan0")}}}});
+  ask("enable", Json::object());
+  std::string known = ask("authenticate", {{"name", "root"}, {"password", "old"}});
+  root = {{"Authorization", parse_json(known, "root")->value("token", "")}};
+  auto stranger = router();
+  login = {.user = "fleet", .password_file = folder_.path() + "/password"};
+  std::ofstream(login.password_file) << "old\n";
+  auto one = worker();
+  auto first = router();
+  ASSERT_TRUE(first->reaches("banyan:router_announcing_workers", 1));
+  std::ofstream(login.password_file) << "new\n";
+  ask("user/changepw", {{"name", "fleet"}, {"password", "new"}});
+  auto two = worker();
+  ASSERT_TRUE(first->reaches("banyan:router_announcing_workers", 2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // longer than a lease
+  ASSERT_TRUE(router()->reaches("banyan:router_announcing_workers", 2));
+  EXPECT_EQ(stranger->figure("banyan:router_announcing_workers"), 0);
+}
+
+TEST_F(EtcdApi, RefusesHalfALogin) {
+  login.user = "fleet";
+  EXPECT_FALSE(config().validate());
 }
 
 TEST_F(EtcdApi, StreamsOutliveEtcd) {

@@ -242,6 +242,13 @@ void add_etcd_options(CLI::App& app, EtcdConfig& etcd) {
   app.add_option("--etcd-cluster", etcd.cluster,
                  "Workers and routers with the same name find each other")
       ->type_name("NAME");
+  app.add_option("--etcd-user", etcd.login.user, "User of an etcd with authentication")
+      ->default_str("")
+      ->type_name("NAME");
+  app.add_option("--etcd-password-file", etcd.login.password_file,
+                 "Read the user's password from the first line of this file")
+      ->default_str("")
+      ->type_name("FILE");
   add_tls_options(app, etcd.tls, "etcd");
 }
 

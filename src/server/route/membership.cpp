@@ -52,6 +52,9 @@ Status EtcdConfig::validate() const {
     auto url = parse_server_url(endpoint);
     if (!url) return invalid_argument("--etcd-endpoints {}", url.error().message);
   }
+  if (login.user.empty() != login.password_file.empty()) {
+    return invalid_argument("--etcd-user and --etcd-password-file must be given together");
+  }
   return tls.validate();
 }
 
@@ -61,7 +64,7 @@ Result<std::unique_ptr<WorkerRegistration>> WorkerRegistration::start(boost::asi
                                                                       const EtcdConfig& config) {
   TRY(key_of(config));
   std::unique_ptr<WorkerRegistration> made(new WorkerRegistration(io, config));
-  made->etcd_ = TRY(EtcdClient::open(io, config.endpoints, config.tls));
+  made->etcd_ = TRY(EtcdClient::open(io, config.endpoints, config.tls, config.login));
   made->step();
   return made;
 }
@@ -124,7 +127,7 @@ Result<std::unique_ptr<WorkerMembership>> WorkerMembership::start(boost::asio::i
                                                                   Sinks sinks) {
   TRY(config.validate());
   std::unique_ptr<WorkerMembership> made(new WorkerMembership(io, config, std::move(sinks)));
-  made->etcd_ = TRY(EtcdClient::open(io, config.endpoints, config.tls));
+  made->etcd_ = TRY(EtcdClient::open(io, config.endpoints, config.tls, config.login));
   made->list();
   return made;
 }

@@ -34,6 +34,14 @@ TEST(EtcdAnswers, Leases) {
   EXPECT_EQ(read_etcd_renewal({{"result", {{"ID", "5"}}}}).error().code, ErrorCode::kNotFound);
 }
 
+TEST(EtcdAnswers, TokensThatFitIntoAHeader) {
+  EXPECT_EQ(read_etcd_token({{"token", "abc.9"}}).value(), "abc.9");
+  for (const Json& wrong : {Json(), Json{{"token", ""}}, Json{{"token", "a\r\nHost: b"}},
+                            Json{{"token", std::string(5000, 'x')}}}) {
+    EXPECT_FALSE(read_etcd_token(wrong)) << wrong;
+  }
+}
+
 TEST(EtcdAnswers, ChangesOfAWatch) {
   auto changes = read_etcd_changes(
       R"({"result": {"events": [{"kv": {"key": "YQ==", "value": "Yg=="}},
