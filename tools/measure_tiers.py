@@ -17,6 +17,8 @@ gaps         The gaps between tokens of another stream: alone, while eight prefi
 misses       Prompts that no tier has, with a tier and without one, in pairs.
 restart      The cache hit rate of conversations in the minute before SIGTERM, and in the first
              minute after a restart.
+burst        After a restart, 16 requests at once for 32 tokens each, whose prefixes are on disk
+             and need twice the memory that there is: cached tokens and the time of all.
 
 Needs Python's standard library alone, and root to drop the page cache. Without root the files'
 pages are asked to go one by one.
@@ -277,11 +279,40 @@ def measure_restart(o, folder: str, rng):
     )
 
 
+def measure_burst(o, folder: str, rng):
+    prefixes = [tokens_from(rng, o.tokens) for _ in range(16)]
+    server = Server(o, folder)
+    for prefix in prefixes:
+        server.generate(prefix + tokens_from(rng, TAIL), 1)
+    server.stop()
+    drop_page_cache(folder)
+    server = Server(o, folder)
+    cached, began = [], time.monotonic()
+
+    def ask(ids: list[int]):
+        cached.append(server.generate(ids, 32)["meta_info"]["cached_tokens"])
+
+    prompts = [prefix + tokens_from(rng, TAIL) for prefix in prefixes]
+    clients = [threading.Thread(target=ask, args=(prompt,)) for prompt in prompts]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    seconds = time.monotonic() - began
+    server.stop()
+    print(
+        f"{len(prompts)} requests at once after a restart, {o.tokens} stored tokens each, with "
+        f"memory for half of them: {100 * sum(cached) / o.tokens / len(prompts):.1f}% of these "
+        f"cached, all answered in {seconds:.1f} s"
+    )
+
+
 PARTS = {
     "first-token": measure_first_token,
     "gaps": measure_gaps,
     "misses": measure_misses,
     "restart": measure_restart,
+    "burst": measure_burst,
 }
 
 
