@@ -130,7 +130,8 @@ void TlsContext::Free::operator()(ssl_ctx_st* context) const {
   SSL_CTX_free(context);  // channels that were opened with it keep it
 }
 
-// Changes when any of the files is written or replaced, also by a link to another.
+// Changes when any of the files is written, replaced, also by a link to another, or gets other
+// rights.
 std::string TlsContext::stamp() const {
   std::vector<std::string> names = files_.authorities;
   names.insert(names.end(), {files_.certificate, files_.key});
@@ -138,8 +139,9 @@ std::string TlsContext::stamp() const {
   for (const std::string& name : names) {
     struct stat file = {};
     if (name.empty() || ::stat(name.c_str(), &file) != 0) continue;
-    stamp += fmt::format("{} {} {} {}.{},", file.st_dev, file.st_ino, file.st_size,
-                         file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
+    stamp += fmt::format("{} {} {} {}.{} {}.{},", file.st_dev, file.st_ino, file.st_size,
+                         file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_ctim.tv_sec,
+                         file.st_ctim.tv_nsec);
   }
   return stamp;
 }
@@ -150,11 +152,13 @@ void TlsContext::refresh() const {
   looked_ = now;
   std::string stamp = this->stamp();
   if (stamp == stamp_) return;
-  stamp_ = std::move(stamp);
   Result<Loaded> loaded = load_(files_);
-  if (!loaded) {
-    return spdlog::warn("renewed certificates are not used: {}", loaded.error().message);
+  if (!loaded) {  // and is tried again
+    bool told = std::exchange(failed_, stamp) == stamp;
+    if (!told) spdlog::warn("renewed certificates are not used: {}", loaded.error().message);
+    return;
   }
+  stamp_ = std::move(stamp);
   loaded_ = *std::move(loaded);
   spdlog::info("renewed certificates are used: {}",
                files_.certificate.empty() ? files_.authorities.front() : files_.certificate);

@@ -5,8 +5,9 @@
 // thread.
 //
 // A context reads its files again when they have changed, as they do when certificates are renewed:
-// new channels use what is there now, and old ones keep what they began with. If it cannot be
-// used, new channels keep it as well, and the log says why. Any thread may open channels.
+// new channels use what is there now, and old ones keep what they began with. While it cannot be
+// used, new channels use what could be, and the log says why. Authorities that the machine trusts
+// are read once. Any thread may open channels.
 #pragma once
 
 #include <boost/system/error_code.hpp>
@@ -76,8 +77,9 @@ class TlsContext {
   const Load load_;
   mutable std::mutex mutex_;
   mutable Loaded loaded_;
-  mutable std::string stamp_;  // of the files when they were last read
-  mutable SteadyTime looked_;  // at the stamp
+  mutable std::string stamp_;   // of the files that are loaded
+  mutable std::string failed_;  // of those that could not be
+  mutable SteadyTime looked_;   // at the stamp
 };
 
 class TlsChannel {

@@ -1,6 +1,7 @@
 #include "client/etcd_client.h"
 
 #include <fmt/format.h>
+#include <simdjson.h>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -15,6 +16,8 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(2);
 constexpr size_t kAnswerBytesMax = 4 << 20;
+// After a login that was refused.
+constexpr auto kLoginPause = std::chrono::seconds(5);
 
 // The first key after all keys with the prefix.
 std::string end_of(std::string prefix) {
@@ -24,7 +27,10 @@ std::string end_of(std::string prefix) {
 }
 
 Result<std::string> read_password(const EtcdLogin& login) {
-  return read_first_line("--etcd-password-file", login.password_file);
+  Result<std::string> password = read_first_line("--etcd-password-file", login.password_file);
+  if (!password) return io_error("{}", password.error().message);
+  if (simdjson::validate_utf8(*password)) return password;
+  return invalid_argument("--etcd-password-file {} is not text in UTF-8", login.password_file);
 }
 
 Status status_of(const Result<Json>& answer) {
@@ -73,40 +79,48 @@ HttpClient::Headers EtcdClient::headers() const {
 
 // Logs in first, and once more if etcd no longer knows the token, which ends when it is not used.
 void EtcdClient::call(const std::string& path, const Json& body, Done done) {
-  if (login_.user.empty()) {
-    return send(path, body,
-                [done = std::move(done)](Result<Json> answer, bool) { done(std::move(answer)); });
-  }
-  auto again = [this, path, body, done] {
-    log_in([this, path, body, done](const Status& known) {
+  auto finish = [done](Reply reply) { done(std::move(reply.answer)); };
+  if (login_.user.empty()) return send(path, body, finish);
+  auto again = [this, path, body, done, finish] {
+    log_in([this, path, body, done, finish](const Status& known) {
       if (!known) return done(std::unexpected(known.error()));
-      send(path, body, [done](Result<Json> answer, bool) { done(std::move(answer)); });
+      send(path, body, finish);
     });
   };
   if (token_.empty()) return again();
-  send(path, body, [again, done](Result<Json> answer, bool stranger) {
-    if (stranger) return again();
-    done(std::move(answer));
+  send(path, body, [again, finish](Reply reply) {
+    if (reply.stranger) return again();
+    finish(std::move(reply));
   });
 }
 
+// An etcd that has no users yet is used without a token.
 void EtcdClient::log_in(std::function<void(Status)> done) {
   token_.clear();
+  auto now = std::chrono::steady_clock::now();
   Result<std::string> password = read_password(login_);
-  if (!password) {
-    return boost::asio::post(
-        io_, [done = std::move(done), error = password.error()] { done(std::unexpected(error)); });
+  if (!password) refused_ = std::unexpected(password.error());
+  if (!password || now < log_in_after_) {
+    return boost::asio::post(io_, [this, done = std::move(done)] {
+      if (!stopped_) done(refused_);
+    });
   }
   send("/v3/auth/authenticate", {{"name", login_.user}, {"password", *password}},
-       [this, done = std::move(done)](Result<Json> answer, bool) {
-         if (!answer) return done(std::unexpected(answer.error()));
-         Result<std::string> token = read_etcd_token(*answer);
-         if (token) token_ = *token;
-         done(token ? Status() : Status(std::unexpected(token.error())));
+       [this, done = std::move(done)](Reply reply) {
+         if (reply.open) return done({});
+         Result<std::string> token =
+             reply.answer ? read_etcd_token(*reply.answer) : std::unexpected(reply.answer.error());
+         if (token) {
+           token_ = *token;
+           return done({});
+         }
+         refused_ = std::unexpected(token.error());
+         if (reply.stranger) log_in_after_ = std::chrono::steady_clock::now() + kLoginPause;
+         done(refused_);
        });
 }
 
-void EtcdClient::send(const std::string& path, const Json& body, Answered done) {
+void EtcdClient::send(const std::string& path, const Json& body, Replied done) {
   auto call = std::make_shared<Call>(io_);
   HttpClient* asked = &server();
   ClientSinks sinks;
@@ -116,18 +130,19 @@ void EtcdClient::send(const std::string& path, const Json& body, Answered done) 
   sinks.end = [this, call, path, done = std::move(done)](int status, const Status& outcome) {
     call->timer.cancel();
     if (stopped_) return;
-    bool stranger = status == 401 || (status == 400 && call->body.contains("auth"));
-    Result<Json> answer = std::unexpected(Error{});
+    bool open = status >= 400 && call->body.contains("authentication is not enabled");
+    bool refused = status == 401 || (status == 400 && call->body.contains("auth"));
+    Reply reply{.answer = std::unexpected(Error{}), .stranger = refused && !open, .open = open};
     if (!outcome) {
-      answer = std::unexpected(outcome.error());
+      reply.answer = std::unexpected(outcome.error());
     } else if (status != 200) {
-      answer = io_error("etcd: {} answers with status {}: {}", path, status,
-                        std::string_view(call->body).substr(0, 200));
+      reply.answer = io_error("etcd: {} answers with status {}: {}", path, status,
+                              std::string_view(call->body).substr(0, 200));
     } else {
-      answer = parse_json(call->body, "etcd");
+      reply.answer = parse_json(call->body, "etcd");
     }
-    if (!answer && !stranger) server_ = (server_ + 1) % servers_.size();
-    done(std::move(answer), stranger);
+    if (!reply.answer && !reply.open) server_ = (server_ + 1) % servers_.size();
+    done(std::move(reply));
   };
   uint64_t exchange =
       asked->send({.path = path, .body = body.dump(), .headers = headers()}, std::move(sinks));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -61,21 +62,27 @@ class EtcdClient {
   struct Watch;
 
   using Done = std::function<void(Result<Json>)>;
-  // `stranger`: etcd does not know the user, or no longer.
-  using Answered = std::function<void(Result<Json>, bool stranger)>;
+  struct Reply {
+    Result<Json> answer;
+    bool stranger = false;  // etcd does not know the user, or no longer
+    bool open = false;      // it has no users
+  };
+  using Replied = std::function<void(Reply)>;
 
   EtcdClient(boost::asio::io_context& io, EtcdLogin login) : io_(io), login_(std::move(login)) {}
   HttpClient& server() { return *servers_[server_]; }
   HttpClient::Headers headers() const;
   void call(const std::string& path, const Json& body, Done done);
   void log_in(std::function<void(Status)> done);
-  void send(const std::string& path, const Json& body, Answered done);
+  void send(const std::string& path, const Json& body, Replied done);
   void take_watch_line(Watch& watch, std::string_view line);
   void end_watch(const std::string& why);
 
   boost::asio::io_context& io_;
   const EtcdLogin login_;
   std::string token_;  // of the user, from etcd; empty: none yet
+  Status refused_;     // a login, before that time another is not tried
+  std::chrono::steady_clock::time_point log_in_after_;
   std::vector<std::unique_ptr<HttpClient>> servers_;
   size_t server_ = 0;  // the one that is asked
   std::shared_ptr<Watch> watch_;

@@ -229,7 +229,8 @@ bool HostStore::read_below(const TierJob& job) {
   below_->read({.id = last_below_,
                 .transfer = job.transfer,
                 .record = job.record,
-                .pieces = {&below.piece, 1}});
+                .pieces = {&below.piece, 1},
+                .layer = std::max(0, job.layer - 1)});
   return true;
 }
 

@@ -1,6 +1,7 @@
 #include "server/route/membership.h"
 
 #include <fmt/format.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <chrono>
@@ -55,6 +56,7 @@ Status EtcdConfig::validate() const {
   if (login.user.empty() != login.password_file.empty()) {
     return invalid_argument("--etcd-user and --etcd-password-file must be given together");
   }
+  if (!simdjson::validate_utf8(login.user)) return invalid_argument("--etcd-user is not in UTF-8");
   return tls.validate();
 }
 
@@ -97,9 +99,8 @@ void WorkerRegistration::renewed(const Status& outcome) {
     if (std::exchange(told_, false)) spdlog::info("etcd answers again");
     return wait(static_cast<double>(config_.ttl_s) / 3);
   }
-  if (outcome.error().code == ErrorCode::kNotFound) {
-    lease_ = 0;
-    return wait(0);
+  if (outcome.error().code == ErrorCode::kNotFound && std::exchange(lease_, 0) != 0) {
+    return wait(0);  // it has expired
   }
   if (!std::exchange(told_, true)) {
     spdlog::warn("routers may not hear of this worker: etcd: {}", outcome.error().message);

@@ -122,8 +122,9 @@ Status set_tls_file(std::string_view key, std::string value, TlsFiles& files) {
         "authority with ssl_ca_certs",
         value);
   } else if (key != "ssl_cert_reqs") {
-    return invalid_argument("{}={} in the server's address; supported: {}, {} and {}", key, value,
-                            files.authorities_option, files.certificate_option, files.key_option);
+    return invalid_argument(
+        "after a ? the server's address may have {}, {} and {}; a ? in a password is %3F",
+        files.authorities_option, files.certificate_option, files.key_option);
   }
   return {};
 }
