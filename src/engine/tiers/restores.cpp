@@ -373,20 +373,18 @@ Restores::Begun Restores::begin(Job& job, const Room& room_of, int64_t now_ns) {
   auto grown = [&](int c) { return at(room.units, c) > at(job.tried, c); };
   auto classes = std::views::iota(0, context_.classes().count);
   if (job.lacks_room && room.grows && std::ranges::none_of(classes, grown)) return Begun::kLater;
-  UnitCounts tried = room.units;
+  job.tried = room.units;
   RestorePlan all = plan_all(job, now_ns);
   count_too_dear(all);
   if (all.end == 0) return job.transfer->outdated() ? Begun::kAgain : Begun::kNothing;
   if (computes(all)) {
+    job.tried = {};  // what is left of the share grows, too
     UnitCounts left = computing_left(job);
     for (int c : classes) at(room.units, c) = std::min(at(room.units, c), at(left, c));
     job.pages = std::min(job.pages, at(left, kPathClass));  // others may have the rest
   }
   RestorePlan plan = this->plan(job, room.units, now_ns);
-  if (plan.end < all.end && room.grows) {
-    job.tried = tried;
-    return Begun::kLater;
-  }
+  if (plan.end < all.end && room.grows) return Begun::kLater;
   if (plan.end == 0) return Begun::kNothing;
   job.until_ns = now_ns + wait_ns(job, plan.load_s);
   job.looked_ns = now_ns;

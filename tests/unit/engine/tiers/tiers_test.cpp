@@ -6,22 +6,28 @@
 #include <set>
 #include <vector>
 
-#include "unit/engine/tiers/tier_machine.h"
+#include "support/tier/tier_machine.h"
 
 namespace banyan::tiers_test {
 namespace {
 
+using test::FakeDisk;
+using test::live_once;
+using test::TierMachine;
+using test::TierShape;
+using test::tokens_from;
+
 TEST(Tiers, ResumeAfterARestart) {
   for (const char* writes : {"write_through", "write_back"}) {
     for (bool recurrent : {false, true}) {
-      Shape shape{.recurrent = recurrent, .writes = writes, .delay = 3};
-      live(shape, {text(0, 42)});
-      Machine machine(shape);
-      machine.enqueue(1, text(0, 42));
+      TierShape shape{.recurrent = recurrent, .writes = writes, .delay = 3};
+      live_once(shape, {tokens_from(0, 42)});
+      TierMachine machine(shape);
+      machine.enqueue(1, tokens_from(0, 42));
       machine.run();
       EXPECT_EQ(machine.computed, 2) << writes << recurrent;
       EXPECT_EQ(machine.stats().restored_tokens, 40);
-      EXPECT_EQ(machine.check_prefix(text(0, 42)), 40);
+      EXPECT_EQ(machine.check_prefix(tokens_from(0, 42)), 40);
       EXPECT_EQ(machine.store().reads, recurrent ? 11 : 10);
       EXPECT_EQ(machine.scheduler().cached_tokens(), 40);
     }
@@ -30,11 +36,11 @@ TEST(Tiers, ResumeAfterARestart) {
 
 // Section 2 of what identifies a state: engine/startup/state_identity.h says what is in the digest.
 TEST(Tiers, FindNothingOfAnotherModelOrNamespace) {
-  Shape shape;
-  live(shape, {text(0, 42)});
+  TierShape shape;
+  live_once(shape, {tokens_from(0, 42)});
   shape.states = "another model";
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 42));
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 42));
   machine.run();
   EXPECT_EQ(machine.computed, 42);
   EXPECT_EQ(machine.store().reads, 0);
@@ -47,15 +53,15 @@ TEST(Tiers, FillTheDiskFromASharedStore) {
     for (bool recurrent : {false, true}) {
       SCOPED_TRACE(testing::Message() << writes << recurrent);
       auto shared = std::make_shared<FakeDisk>();
-      Shape other{.recurrent = recurrent, .delay = 2, .shared = shared};
-      live(other, {text(0, 42)});
-      Shape own{.recurrent = recurrent, .writes = writes, .delay = 2, .shared = shared};
+      TierShape other{.recurrent = recurrent, .delay = 2, .shared = shared};
+      live_once(other, {tokens_from(0, 42)});
+      TierShape own{.recurrent = recurrent, .writes = writes, .delay = 2, .shared = shared};
       for (int life = 0; life < 2; ++life) {
-        Machine machine(own);
-        machine.enqueue(1, text(0, 42));
+        TierMachine machine(own);
+        machine.enqueue(1, tokens_from(0, 42));
         machine.run();
         EXPECT_EQ(machine.computed, 2);
-        EXPECT_EQ(machine.check_prefix(text(0, 42)), 40);
+        EXPECT_EQ(machine.check_prefix(tokens_from(0, 42)), 40);
         const CacheStorageStats& stats = machine.stats();
         EXPECT_EQ(stats.layers[0].restored_tokens, life == 0 ? 0 : 40);
         EXPECT_EQ(stats.layers[1].restored_tokens, life == 0 ? 40 : 0);
@@ -69,44 +75,44 @@ TEST(Tiers, FillTheDiskFromASharedStore) {
 // What the disk lost is read from the shared store, in the middle of a prefix too.
 TEST(Tiers, FallThroughWhereTheDiskIsDamaged) {
   auto shared = std::make_shared<FakeDisk>();
-  Shape shape{.shared = shared};
-  live(shape, {text(0, 42)});
+  TierShape shape{.shared = shared};
+  live_once(shape, {tokens_from(0, 42)});
   int i = 0;
   for (auto& [key, record] : shape.disk->records) record.damaged = ++i % 3 == 0;
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 42));
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 42));
   machine.run();
   EXPECT_EQ(machine.computed, 2);
-  EXPECT_EQ(machine.check_prefix(text(0, 42)), 40);
+  EXPECT_EQ(machine.check_prefix(tokens_from(0, 42)), 40);
   EXPECT_EQ(machine.shared().reads, 3);
 }
 
 // With write_back, pages that were used only once are not sent to others.
 TEST(Tiers, ShareWhatWasUsedTwice) {
   auto shared = std::make_shared<FakeDisk>();
-  Shape shape{.writes = "write_back", .shared = shared};
-  live(shape, {text(0, 42)});
+  TierShape shape{.writes = "write_back", .shared = shared};
+  live_once(shape, {tokens_from(0, 42)});
   EXPECT_EQ(shared->records.size(), 0u);
-  live(shape, {text(0, 42), text(0, 42)});
+  live_once(shape, {tokens_from(0, 42), tokens_from(0, 42)});
   EXPECT_EQ(shared->records.size(), 10u);
 }
 
 TEST(Tiers, LoadNothingThatIsTooShortToMatter) {
-  Shape shape;
-  live(shape, {text(0, 42)});
+  TierShape shape;
+  live_once(shape, {tokens_from(0, 42)});
   shape.tokens_min = 41;
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 42));
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 42));
   machine.run();
   EXPECT_EQ(machine.store().reads, 0);
 }
 
 TEST(Tiers, LoadAPrefixOnceForAllWhoWaitForIt) {
-  Shape shape{.delay = 5};
-  live(shape, {text(0, 42)});
-  Machine machine(shape);
+  TierShape shape{.delay = 5};
+  live_once(shape, {tokens_from(0, 42)});
+  TierMachine machine(shape);
   for (SequenceId id = 1; id <= 3; ++id) {
-    std::vector<TokenId> prompt = text(0, 40);
+    std::vector<TokenId> prompt = tokens_from(0, 40);
     prompt.push_back(static_cast<TokenId>(1000 + id));
     prompt.push_back(9);
     machine.enqueue(id, prompt);
@@ -118,12 +124,12 @@ TEST(Tiers, LoadAPrefixOnceForAllWhoWaitForIt) {
 }
 
 TEST(Tiers, WaitForNoMoreOfAnothersLoadThanIsTheirs) {
-  Shape shape{.pages = 200};
-  live(shape, {text(0, 402)});
+  TierShape shape{.pages = 200};
+  live_once(shape, {tokens_from(0, 402)});
   shape.delay = 400;
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 402));
-  std::vector<TokenId> other = text(0, 8);
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 402));
+  std::vector<TokenId> other = tokens_from(0, 8);
   other.insert(other.end(), 3, 900);
   machine.enqueue(2, other);
   for (int i = 0; i < 5000 && machine.ended.empty(); ++i) machine.step();
@@ -134,12 +140,12 @@ TEST(Tiers, WaitForNoMoreOfAnothersLoadThanIsTheirs) {
 }
 
 TEST(Tiers, WaitNoLongerThanThePolicySays) {
-  Shape shape;
-  live(shape, {text(0, 42)});
+  TierShape shape;
+  live_once(shape, {tokens_from(0, 42)});
   shape.prefetch = "timeout";
   shape.delay = 100000;
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 42));
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 42));
   int steps = 0;
   for (; machine.ended.empty() && steps < 1000; ++steps) machine.step();
   EXPECT_LT(steps, 200) << "50 ms, in steps of one";
@@ -148,54 +154,54 @@ TEST(Tiers, WaitNoLongerThanThePolicySays) {
 }
 
 TEST(Tiers, BestEffortTakesWhatIsThereWhenItsTurnComes) {
-  Shape shape{.running_max = 1};
-  live(shape, {text(0, 42)});
+  TierShape shape{.running_max = 1};
+  live_once(shape, {tokens_from(0, 42)});
   shape.prefetch = "best_effort";
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 42));
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 42));
   machine.run();
   EXPECT_EQ(machine.computed, 42) << "nobody waits";
-  Machine busy(shape);
-  busy.enqueue(1, text(500, 9), 20);
-  busy.enqueue(2, text(0, 42));
+  TierMachine busy(shape);
+  busy.enqueue(1, tokens_from(500, 9), 20);
+  busy.enqueue(2, tokens_from(0, 42));
   busy.run();
   EXPECT_EQ(busy.computed, 9 + 20 + 2) << "loaded while the first one ran";
 }
 
 TEST(Tiers, PublishWhatWasLoadedForSomebodyWhoLeft) {
-  Shape shape{.delay = 30};
-  live(shape, {text(0, 42)});
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 42));
+  TierShape shape{.delay = 30};
+  live_once(shape, {tokens_from(0, 42)});
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 42));
   for (int i = 0; i < 20; ++i) machine.step();
   machine.scheduler().cancel(1);
   ASSERT_NE(machine.scheduler().remove_cancelled(), nullptr);
   machine.settle();
-  int64_t there = machine.check_prefix(text(0, 42));
+  int64_t there = machine.check_prefix(tokens_from(0, 42));
   EXPECT_GT(there, 0);
-  machine.enqueue(2, text(0, 42));
+  machine.enqueue(2, tokens_from(0, 42));
   machine.run();
-  EXPECT_EQ(machine.check_prefix(text(0, 42)), 40);
+  EXPECT_EQ(machine.check_prefix(tokens_from(0, 42)), 40);
 }
 
 TEST(Tiers, KeepWhatCameBeforeADamagedPage) {
-  Shape shape;
-  live(shape, {text(0, 42)});
+  TierShape shape;
+  live_once(shape, {tokens_from(0, 42)});
   for (auto& [key, record] : shape.disk->records) record.damaged = record.end == 24;
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 42));
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 42));
   machine.run();
   EXPECT_EQ(machine.computed, 42 - 20);
   EXPECT_EQ(machine.stats().misses[CacheStorageStats::kChecksum], 1);
-  EXPECT_EQ(machine.check_prefix(text(0, 42)), 40);
+  EXPECT_EQ(machine.check_prefix(tokens_from(0, 42)), 40);
 }
 
 // The fake store aborts where a page is written before its parent.
 TEST(Tiers, WriteWhatIsSoonEvictedAndItsAncestorsFirst) {
-  Shape shape{.pages = 24, .writes = "write_back"};
-  Machine machine(shape);
+  TierShape shape{.pages = 24, .writes = "write_back"};
+  TierMachine machine(shape);
   for (SequenceId id = 1; id <= 12; ++id) {
-    machine.enqueue(id, text(static_cast<int>(100 * id), 26));
+    machine.enqueue(id, tokens_from(static_cast<int>(100 * id), 26));
     machine.run();
   }
   EXPECT_GT(machine.store().writes, 40);
@@ -204,32 +210,32 @@ TEST(Tiers, WriteWhatIsSoonEvictedAndItsAncestorsFirst) {
 }
 
 TEST(Tiers, OfferAgainWhatAStoreHasLetGoOf) {
-  Shape shape{.pages = 40, .writes = "write_back"};
-  live(shape, {text(0, 42)});
+  TierShape shape{.pages = 40, .writes = "write_back"};
+  live_once(shape, {tokens_from(0, 42)});
   {
-    Machine machine(shape);
-    machine.enqueue(1, text(0, 42));
+    TierMachine machine(shape);
+    machine.enqueue(1, tokens_from(0, 42));
     machine.run();
     EXPECT_EQ(machine.computed, 2);
     shape.disk->records.clear();
     for (SequenceId id = 2; id <= 14; ++id) {
-      machine.enqueue(id, text(static_cast<int>(1000 * id), 18));
+      machine.enqueue(id, tokens_from(static_cast<int>(1000 * id), 18));
       machine.run();
       machine.settle();
     }
-    ASSERT_EQ(machine.check_prefix(text(0, 42)), 0) << "evicted";
+    ASSERT_EQ(machine.check_prefix(tokens_from(0, 42)), 0) << "evicted";
   }
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 42));
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 42));
   machine.run();
   EXPECT_EQ(machine.computed, 2);
 }
 
 TEST(Tiers, CountWhatIsEvictedUnwritten) {
-  Shape shape{.pages = 24, .writes = "write_back", .faults = {.refuse = 1}};
-  Machine machine(shape);
+  TierShape shape{.pages = 24, .writes = "write_back", .faults = {.refuse = 1}};
+  TierMachine machine(shape);
   for (SequenceId id = 1; id <= 12; ++id) {
-    machine.enqueue(id, text(static_cast<int>(100 * id), 26));
+    machine.enqueue(id, tokens_from(static_cast<int>(100 * id), 26));
     machine.run();
   }
   EXPECT_GT(machine.stats().evicted_unwritten, 40);
@@ -237,13 +243,13 @@ TEST(Tiers, CountWhatIsEvictedUnwritten) {
 }
 
 TEST(Tiers, WriteAtTheSecondUse) {
-  Shape shape{.writes = "write_through_selective"};
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 42));
+  TierShape shape{.writes = "write_through_selective"};
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 42));
   machine.run();
   machine.settle();
   EXPECT_EQ(machine.store().writes, 0);
-  std::vector<TokenId> half = text(0, 21);
+  std::vector<TokenId> half = tokens_from(0, 21);
   half.push_back(900);
   machine.enqueue(2, half);
   machine.run();
@@ -252,29 +258,29 @@ TEST(Tiers, WriteAtTheSecondUse) {
 }
 
 TEST(Tiers, KnowASecondUseAfterAnEviction) {
-  Shape shape{.pages = 24, .writes = "write_through_selective"};
-  Machine machine(shape);
+  TierShape shape{.pages = 24, .writes = "write_through_selective"};
+  TierMachine machine(shape);
   for (SequenceId id = 1; id <= 4; ++id) {
-    machine.enqueue(id, text(static_cast<int>(100 * id), 42));
+    machine.enqueue(id, tokens_from(static_cast<int>(100 * id), 42));
     machine.run();
   }
   machine.settle();
   EXPECT_EQ(machine.store().writes, 0);
-  ASSERT_EQ(machine.check_prefix(text(100, 42)), 0) << "evicted";
-  machine.enqueue(9, text(100, 42));
+  ASSERT_EQ(machine.check_prefix(tokens_from(100, 42)), 0) << "evicted";
+  machine.enqueue(9, tokens_from(100, 42));
   machine.run();
   machine.settle();
   EXPECT_EQ(machine.store().writes, 10);
 }
 
 TEST(Tiers, WriteWhatWasUsedTwiceWhenNothingElseIsToDo) {
-  Shape shape{.writes = "write_back"};
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 42));
+  TierShape shape{.writes = "write_back"};
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 42));
   machine.run();
-  machine.enqueue(2, text(0, 42));
+  machine.enqueue(2, tokens_from(0, 42));
   machine.run();
-  machine.enqueue(3, text(500, 42));
+  machine.enqueue(3, tokens_from(500, 42));
   machine.run();
   machine.step();
   EXPECT_EQ(machine.store().writes, 0);
@@ -287,33 +293,33 @@ TEST(Tiers, WriteWhatWasUsedTwiceWhenNothingElseIsToDo) {
 }
 
 TEST(Tiers, TouchAPathFromItsLeafToItsRoot) {
-  Machine machine(Shape{});
-  machine.enqueue(1, text(0, 42));
+  TierMachine machine(TierShape{});
+  machine.enqueue(1, tokens_from(0, 42));
   machine.run();
   machine.settle();
-  machine.enqueue(2, text(0, 42));
+  machine.enqueue(2, tokens_from(0, 42));
   machine.run();
   ASSERT_EQ(machine.store().touched.size(), 10u);
-  Shape fresh;
-  NodeKeys keys(digest_of("a model"));
-  RadixTree tree(Machine::classes_of(fresh), {100});
+  TierShape fresh;
+  NodeKeys keys(test::tier_digest("a model"));
+  RadixTree tree(TierMachine::classes_of(fresh), {100});
   RadixNode* root = tree.open({});
-  PageKey first = keys.next(keys.of(*root), text(0, 4));
+  PageKey first = keys.next(keys.of(*root), tokens_from(0, 4));
   EXPECT_EQ(machine.store().touched.back(), (TierKey{first, kPathClass}));
   tree.close(root);
 }
 
 TEST(Tiers, ForgetWhatIsClearedAndWriteItAgain) {
-  Shape shape;
-  Machine machine(shape);
-  machine.enqueue(1, text(0, 42));
+  TierShape shape;
+  TierMachine machine(shape);
+  machine.enqueue(1, tokens_from(0, 42));
   machine.run();
   machine.settle();
   EXPECT_EQ(shape.disk->records.size(), 10u);
   machine.scheduler().tiers()->clear();
   EXPECT_TRUE(shape.disk->records.empty());
   machine.scheduler().tree().flush();
-  machine.enqueue(2, text(0, 42));
+  machine.enqueue(2, tokens_from(0, 42));
   machine.run();
   machine.settle();
   EXPECT_EQ(machine.computed, 84);

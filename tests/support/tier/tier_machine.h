@@ -20,20 +20,13 @@
 #include "support/tier/fake_store.h"
 #include "tier/layered_store.h"
 
-namespace banyan::tiers_test {
+namespace banyan::test {
 
-using test::FakeDisk;
-using test::FakeFaults;
-using test::FakeStore;
-
-inline constexpr int64_t kPage = 4;
-inline constexpr size_t kUnitBytes = 32;
-
-inline StateDigest digest_of(std::string_view name) {
+inline StateDigest tier_digest(std::string_view name) {
   return StateDigest(Hasher().text(name).finish());
 }
 
-struct Shape {
+struct TierShape {
   std::shared_ptr<FakeDisk> disk = std::make_shared<FakeDisk>();
   int64_t pages = 100, slots = 8;
   bool recurrent = false;
@@ -49,9 +42,12 @@ struct Shape {
 };
 
 // A scheduler, pools of bytes and a step that writes into each page what its tokens are.
-class Machine {
+class TierMachine {
  public:
-  explicit Machine(const Shape& shape) : classes_(classes_of(shape)) {
+  static constexpr int64_t kPageTokens = 4;
+  static constexpr size_t kUnitBytes = 32;
+
+  explicit TierMachine(const TierShape& shape) : classes_(classes_of(shape)) {
     UnitCounts units = {shape.pages, shape.slots};
     scheduler_ = std::make_unique<Scheduler>(SchedulerConfig{.policy = shape.policy,
                                                              .running_max = shape.running_max,
@@ -78,7 +74,7 @@ class Machine {
     }
     scheduler_->use(std::make_unique<Tiers>(
         scheduler_->tree(), TierSetup{.store = std::move(stores),
-                                      .states = digest_of(shape.states),
+                                      .states = tier_digest(shape.states),
                                       .config = {.backend = "disk",
                                                  .write_policy = shape.writes,
                                                  .prefetch_policy = shape.prefetch,
@@ -89,10 +85,10 @@ class Machine {
                                       .now_ns = [this] { return store_->now_ns(); }}));
   }
 
-  static StateClasses classes_of(const Shape& shape) {
+  static StateClasses classes_of(const TierShape& shape) {
     std::vector<StateSpec> specs = {{.name = "keys", .width = 4}};
-    if (shape.recurrent) specs.push_back(test::slot_state(8));
-    return test::classes_of(specs, kPage);
+    if (shape.recurrent) specs.push_back(slot_state(8));
+    return test::classes_of(specs, kPageTokens);
   }
 
   void enqueue(SequenceId id, std::vector<TokenId> prompt, int64_t new_tokens = 0,
@@ -197,8 +193,8 @@ class Machine {
     std::ranges::copy(of(s, end), bytes_[c].begin() + unit * static_cast<int64_t>(kUnitBytes));
   }
   void write_pages(const Sequence& s, int64_t end) {
-    for (int64_t p = s.lease.end() / kPage; (p + 1) * kPage <= end; ++p) {
-      fill(0, s.held(0).units[static_cast<size_t>(p)], s, (p + 1) * kPage);
+    for (int64_t p = s.lease.end() / kPageTokens; (p + 1) * kPageTokens <= end; ++p) {
+      fill(0, s.held(0).units[static_cast<size_t>(p)], s, (p + 1) * kPageTokens);
     }
   }
 
@@ -210,15 +206,15 @@ class Machine {
   StepPlan plan_;
 };
 
-inline std::vector<TokenId> text(int first, int64_t count) {
+inline std::vector<TokenId> tokens_from(int first, int64_t count) {
   std::vector<TokenId> tokens;
   for (int i = 0; i < count; ++i) tokens.push_back(first + i);
   return tokens;
 }
 
 // One life of a machine that computes these prompts and ends.
-inline void live(const Shape& shape, std::initializer_list<std::vector<TokenId>> prompts) {
-  Machine machine(shape);
+inline void live_once(const TierShape& shape, std::initializer_list<std::vector<TokenId>> prompts) {
+  TierMachine machine(shape);
   SequenceId id = 0;
   for (const std::vector<TokenId>& prompt : prompts) {
     machine.enqueue(++id, prompt);
@@ -226,4 +222,4 @@ inline void live(const Shape& shape, std::initializer_list<std::vector<TokenId>>
   }
 }
 
-}  // namespace banyan::tiers_test
+}  // namespace banyan::test
