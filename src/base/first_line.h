@@ -8,7 +8,7 @@
 
 namespace banyan {
 
-// Without its line break. kInvalidArgument, naming `option`: it is empty.
+// Without its line break. Errors name `option`: kInvalidArgument if the line is empty, kIo.
 Result<std::string> read_first_line(std::string_view option, const std::string& file);
 
 }  // namespace banyan

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/error.hpp>
+#include <cstring>
 #include <limits>
 #include <new>
 
@@ -27,6 +28,7 @@ std::string last_failure() {
   unsigned long code = ERR_get_error();
   ERR_clear_error();
   if (code == 0) return "unknown reason";
+  if (ERR_SYSTEM_ERROR(code)) return std::strerror(ERR_GET_REASON(code));
   const char* reason = ERR_reason_error_string(code);
   if (reason != nullptr) return reason;
   ERR_error_string_n(code, text.data(), text.size());

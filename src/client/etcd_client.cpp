@@ -27,9 +27,8 @@ std::string end_of(std::string prefix) {
 }
 
 Result<std::string> read_password(const EtcdLogin& login) {
-  Result<std::string> password = read_first_line("--etcd-password-file", login.password_file);
-  if (!password) return io_error("{}", password.error().message);
-  if (simdjson::validate_utf8(*password)) return password;
+  std::string password = TRY(read_first_line("--etcd-password-file", login.password_file));
+  if (simdjson::validate_utf8(password)) return password;
   return invalid_argument("--etcd-password-file {} is not text in UTF-8", login.password_file);
 }
 
