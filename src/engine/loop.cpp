@@ -206,7 +206,7 @@ bool Engine::Impl::step_once() {
   return true;
 }
 
-// True: a sequence waits for a tier.
+// True: a tier is loading something.
 bool Engine::Impl::idle() {
   return scheduler_.tiers() != nullptr && scheduler_.tiers()->idle();
 }

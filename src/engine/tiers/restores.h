@@ -69,6 +69,8 @@ class Restores {
   bool reads() const;
   // Number of sequences that have stepped aside.
   int64_t aside() const;
+  // Whether one more may do so early, if `count` more sequences could run.
+  bool may_step_aside(int64_t count) const { return !best_effort_ && aside() < count; }
   // Whether there is work that need not wait for the store.
   bool may_begin() const;
   // Whether transfers for sequences other than `s` hold units, or will soon.
@@ -137,7 +139,7 @@ class Restores {
   PrefillCost prefill_;
   LayerCosts load_;
   const LayerCosts guess_;   // of what has not been measured
-  int64_t measured_ns_ = 0;  // when a read last told how fast the store is
+  int64_t measured_ns_ = 0;  // time of the last read that measured the store
   Jobs jobs_;
   std::unordered_map<TierKey, uint64_t, KeyHash> by_key_;
   std::vector<Sequence*> ready_;

@@ -26,7 +26,6 @@ Tiers::Tiers(RadixTree& tree, TierSetup setup)
     : store_(std::move(setup.store)),
       now_ns_(std::move(setup.now_ns)),
       flush_s_(setup.config.flush_s),
-      best_effort_(setup.config.prefetch_policy == "best_effort"),
       context_{.tree = tree,
                .store = *store_,
                .keys = NodeKeys(setup.states),
@@ -112,10 +111,6 @@ void Tiers::stays(RadixNode& node) {
 
 void Tiers::forget(Sequence& s) {
   restores_.forget(s);
-}
-
-bool Tiers::may_step_aside(int64_t count) const {
-  return !best_effort_ && restores_.aside() < count;
 }
 
 bool Tiers::give_way(bool alone, bool may_wait) {

@@ -40,9 +40,9 @@ class Tiers {
   // `match` is what the tree has of the prompt of `s`. Returns whether `s` waits for a transfer
   // instead of being admitted. Before its turn, this at most begins a transfer.
   bool offer(Sequence& s, const PrefixMatch& match, bool its_turn);
-  // Whether another sequence may step aside while there are no rows for it, with `count` that could
+  // Whether another sequence may step aside while there are no rows for it, if `count` more could
   // run.
-  bool may_step_aside(int64_t count) const;
+  bool may_step_aside(int64_t count) const { return restores_.may_step_aside(count); }
   // A sequence that is to be queued again; null if there is none.
   Sequence* take_ready() { return restores_.take_ready(); }
   // The sequence is admitted after `s.computed` positions, or ends.
@@ -60,8 +60,8 @@ class Tiers {
   // If `may_wait`, waits a little for reads to end, and for a sequence that runs alone also for
   // writes. False if there was nothing to give.
   bool give_way(bool alone, bool may_wait);
-  // There is nothing to compute. Waits for the store if a sequence does, and does deferred work.
-  // True: a sequence waits.
+  // There is nothing to compute. Does deferred work, and waits for the store if transfers do. True:
+  // transfers are in progress.
   bool idle();
   // Records a step that did little but read prompts.
   void observe(double operations, double seconds) {
@@ -85,7 +85,6 @@ class Tiers {
   std::unique_ptr<TierStore> store_;
   std::function<int64_t()> now_ns_;
   const double flush_s_;
-  const bool best_effort_;
   TierContext context_;
   Writer writer_;
   Restores restores_;
