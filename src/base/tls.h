@@ -4,10 +4,10 @@
 // wants() names. The handshake happens within the first reads and writes. A channel belongs to one
 // thread.
 //
-// A context reads its files again when they have changed, as they do when certificates are renewed:
-// new channels use what is there now, and old ones keep what they began with. While it cannot be
-// used, new channels use what could be, and the log says why. Authorities that the machine trusts
-// are read once. Any thread may open channels.
+// A context reloads its files when they change, as they do when certificates are renewed. New
+// channels use the new files; open ones keep theirs. If the new files cannot be loaded, new
+// channels use the last good ones, and the log says why. The machine's own authorities are read
+// only once. Any thread may open channels.
 #pragma once
 
 #include <boost/system/error_code.hpp>

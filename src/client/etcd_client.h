@@ -81,7 +81,7 @@ class EtcdClient {
   boost::asio::io_context& io_;
   const EtcdLogin login_;
   std::string token_;  // of the user, from etcd; empty: none yet
-  Status refused_;     // a login, before that time another is not tried
+  Status refused_;     // why the last login failed; none is tried before:
   std::chrono::steady_clock::time_point log_in_after_;
   std::vector<std::unique_ptr<HttpClient>> servers_;
   size_t server_ = 0;  // the one that is asked

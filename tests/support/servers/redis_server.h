@@ -14,7 +14,7 @@ class RedisServer {
   // Whether the program is installed.
   static bool installed();
 
-  // `tls`: its port speaks nothing else; the options name the files.
+  // `tls`: the port accepts only TLS; `options` name the certificate files.
   explicit RedisServer(const std::string& options = "", bool tls = false);  // "--requirepass x"
   ~RedisServer();
   RedisServer(const RedisServer&) = delete;
