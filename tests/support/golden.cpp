@@ -30,6 +30,10 @@ std::string GoldenCase::folder() const {
   return golden_folder(name);
 }
 
+std::string GoldenCase::config() const {
+  return value_or_abort(read_file(source_path(kFolder + name + "/config.json")));
+}
+
 std::ostream& operator<<(std::ostream& out, const GoldenCase& golden) {
   return out << golden.name;
 }

@@ -25,6 +25,7 @@ struct GoldenCase {
   GoldenErrors error_native;  // of transformers in `dtype`; empty for float32
 
   std::string folder() const;
+  std::string config() const;  // the text of its config.json
 };
 std::ostream& operator<<(std::ostream& out, const GoldenCase& golden);
 
