@@ -4,31 +4,11 @@
 #include <charconv>
 #include <cstddef>
 
+#include "base/base64.h"
 #include "base/error.h"
 
 namespace banyan {
 namespace {
-
-constexpr std::string_view kAlphabet =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-// Empty if it is not valid.
-std::string from_base64(std::string_view text) {
-  std::string bytes;
-  uint32_t buffer = 0;
-  int bits = 0;
-  for (char c : text) {
-    if (c == '=') break;
-    size_t value = kAlphabet.find(c);
-    if (value == kAlphabet.npos) return {};
-    buffer = buffer << 6 | static_cast<uint32_t>(value);
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes += static_cast<char>(buffer >> bits & 255);
-  }
-  return bytes;
-}
 
 std::string text_of(const Json& json, const char* name) {
   auto found = json.is_object() ? json.find(name) : json.end();
@@ -52,25 +32,11 @@ Json member(const Json& json, const char* name) {
 }
 
 EtcdEntry entry_of(const Json& json) {
-  return {from_base64(text_of(json, "key")), from_base64(text_of(json, "value"))};
+  return {from_base64(text_of(json, "key")).value_or(""),
+          from_base64(text_of(json, "value")).value_or("")};
 }
 
 }  // namespace
-
-std::string to_etcd_base64(std::string_view bytes) {
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t three = 0;
-    size_t count = std::min<size_t>(3, bytes.size() - i);
-    for (size_t k = 0; k < 3; ++k) {
-      three = three << 8 | (k < count ? static_cast<uint8_t>(bytes[i + k]) : 0U);
-    }
-    for (size_t k = 0; k < 4; ++k) {
-      text += k <= count ? kAlphabet[three >> (18 - 6 * k) & 63] : '=';
-    }
-  }
-  return text;
-}
 
 Result<EtcdListing> read_etcd_listing(const Json& answer) {
   EtcdListing listing{.revision = number_of(member(answer, "header"), "revision")};

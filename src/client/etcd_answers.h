@@ -24,8 +24,6 @@ struct EtcdChange {
   EtcdEntry entry;  // without a value if it was removed
 };
 
-std::string to_etcd_base64(std::string_view bytes);
-
 // The answer to /v3/kv/range. kCorrupt: it has no revision.
 Result<EtcdListing> read_etcd_listing(const Json& answer);
 // To /v3/lease/grant: the lease's number.

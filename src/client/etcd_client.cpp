@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/first_line.h"
 
@@ -152,7 +153,7 @@ void EtcdClient::send(const std::string& path, const Json& body, Replied done) {
 }
 
 void EtcdClient::list(const std::string& prefix, std::function<void(Result<Listing>)> done) {
-  Json body = {{"key", to_etcd_base64(prefix)}, {"range_end", to_etcd_base64(end_of(prefix))}};
+  Json body = {{"key", to_base64(prefix)}, {"range_end", to_base64(end_of(prefix))}};
   call("/v3/kv/range", body, [done = std::move(done)](Result<Json> answer) {
     if (!answer) return done(std::unexpected(answer.error()));
     done(read_etcd_listing(*answer));
@@ -176,9 +177,8 @@ void EtcdClient::keep_alive(int64_t lease, std::function<void(Status)> done) {
 
 void EtcdClient::put(const std::string& key, const std::string& value, int64_t lease,
                      std::function<void(Status)> done) {
-  Json body = {{"key", to_etcd_base64(key)},
-               {"value", to_etcd_base64(value)},
-               {"lease", std::to_string(lease)}};
+  Json body = {
+      {"key", to_base64(key)}, {"value", to_base64(value)}, {"lease", std::to_string(lease)}};
   call("/v3/kv/put", body,
        [done = std::move(done)](Result<Json> answer) { done(status_of(answer)); });
 }
@@ -196,8 +196,8 @@ void EtcdClient::watch(const std::string& prefix, int64_t after_revision, WatchS
   watch->server = &server();
   watch_ = watch;
   Json body = {{"create_request",
-                {{"key", to_etcd_base64(prefix)},
-                 {"range_end", to_etcd_base64(end_of(prefix))},
+                {{"key", to_base64(prefix)},
+                 {"range_end", to_base64(end_of(prefix))},
                  {"start_revision", std::to_string(after_revision + 1)}}}};
   ClientSinks bytes;
   bytes.body = [this, watch](int http_status, std::string_view piece) {

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "api/running_server.h"
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "client/etcd_answers.h"
 #include "client/http_client.h"
 #include "support/models/tiny_model.h"
 #include "support/servers/etcd_server.h"
@@ -93,8 +93,8 @@ TEST_F(EtcdApi, LogsIn) {
   ask("role/grant", {{"name", "fleet"},
                      {"perm",
                       {{"permType", "READWRITE"},
-                       {"key", to_etcd_base64("/banyan/")},
-                       {"range_end", to_etcd_base64("/banyan0")}}}});
+                       {"key", to_base64("/banyan/")},
+                       {"range_end", to_base64("/banyan0")}}}});
   login = {.user = "fleet", .password_file = folder_.path() + "/password"};
   std::ofstream(login.password_file) << "old\n";
   auto one = worker();

@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "client/etcd_answers.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   (void)banyan::read_etcd_changes(text);
-  banyan::Json key = {{"kvs", {{{"key", banyan::to_etcd_base64(text)}}}},
-                      {"header", {{"revision", 1}}}};
+  banyan::Json key = {{"kvs", {{{"key", banyan::to_base64(text)}}}}, {"header", {{"revision", 1}}}};
   CHECK(banyan::read_etcd_listing(key)->entries.at(0).key == text);
   banyan::Result<banyan::Json> answer = banyan::parse_json(text, "answer");
   if (!answer) return 0;

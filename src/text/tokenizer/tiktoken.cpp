@@ -3,6 +3,7 @@
 #include <charconv>
 #include <map>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/quote.h"
 #include "text/json_fields.h"
@@ -17,28 +18,6 @@ constexpr size_t kTokenBytesMax = 1024;
 // Finding merges is quadratic in a token's length; the squares add up to 13 million for o200k.
 constexpr size_t kSquaresMax = size_t{1} << 32;
 constexpr TokenId kReservedTokens = 256;
-
-std::optional<std::string> decode_base64(std::string_view text) {
-  std::string bytes;
-  while (text.ends_with('=')) text.remove_suffix(1);
-  uint32_t bits = 0;
-  int held = 0;
-  for (char c : text) {
-    const int value = c >= 'A' && c <= 'Z'   ? c - 'A'
-                      : c >= 'a' && c <= 'z' ? c - 'a' + 26
-                      : c >= '0' && c <= '9' ? c - '0' + 52
-                      : c == '+'             ? 62
-                      : c == '/'             ? 63
-                                             : -1;
-    if (value < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<uint32_t>(value);
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    bytes.push_back(static_cast<char>(bits >> held & 0xff));
-  }
-  return held == 6 ? std::nullopt : std::optional(std::move(bytes));
-}
 
 struct RankedToken {
   std::string bytes;
@@ -56,7 +35,7 @@ Result<std::vector<RankedToken>> read_lines(std::string_view text, const std::st
     if (line.empty()) continue;
     const size_t space = line.find(' ');
     if (space == line.npos) return corrupt("{}: line {} has no rank", what, number);
-    auto bytes = decode_base64(line.substr(0, space));
+    auto bytes = from_base64(line.substr(0, space));
     if (!bytes || bytes->empty()) {
       return corrupt("{}: line {} does not begin with a base64 token", what, number);
     }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/base64.h"
+
 namespace banyan::etcd_answers_test {
 namespace {
 
@@ -10,7 +12,7 @@ TEST(EtcdAnswers, AListOfKeys) {
   Result<EtcdListing> listing =
       read_etcd_listing({{"header", {{"revision", "42"}}},
                          {"kvs",
-                          {{{"key", to_etcd_base64("a/b")}, {"value", to_etcd_base64("\xff\n")}},
+                          {{{"key", to_base64("a/b")}, {"value", to_base64("\xff\n")}},
                            {{"key", "YQ=="}},
                            {{"key", "?"}, {"value", 7}},
                            "text"}}});
