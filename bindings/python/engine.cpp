@@ -11,6 +11,7 @@
 #include "banyan/async_llm.h"
 #include "banyan/options.h"
 #include "bindings.h"
+#include "llm/embedding.h"
 
 namespace banyan::python {
 namespace {
@@ -103,6 +104,15 @@ class Request {
     if (cancel) cancel();
   }
 
+  void keep_dimensions(int64_t dimensions) { dimensions_ = dimensions; }
+  // The f32 values of a prompt's embedding, once it is done.
+  py::bytes embedding() {
+    std::lock_guard lock(mutex_);
+    if (error_) raise(*error_);
+    std::vector<float> values = normalised(embedding_, dimensions_);
+    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+  }
+
   // The output so far, in SGLang's format.
   py::dict result(bool whole) {
     std::lock_guard lock(mutex_);
@@ -160,6 +170,7 @@ class Request {
         prompt_tokens_ = std::ssize(prompt_ids_);
         ids_ = std::move(generation->output_ids);
         cached_tokens_ = generation->cached_tokens;
+        embedding_ = std::move(generation->embedding);
         notes_ = std::move(generation->grammar_notes);
         finish_ = generation->finish;
         matched_text_ = std::move(generation->matched_stop_text);
@@ -230,6 +241,8 @@ class Request {
   std::vector<TokenId> ids_, prompt_ids_;
   int64_t prompt_tokens_ = 0, cached_tokens_ = 0;
   Side prompt_, output_;
+  std::vector<float> embedding_;
+  int64_t dimensions_ = 0;  // to return of it; 0: all
   FinishReason finish_ = FinishReason::kNone;
   std::optional<std::string> matched_text_;
   std::optional<TokenId> matched_token_;
@@ -253,13 +266,7 @@ class Engine {
 
   std::shared_ptr<Request> submit(const py::object& prompt, const py::dict& params,
                                   const py::dict& logprobs, uint32_t sample, py::object notify) {
-    TextRequest request;
-    if (py::isinstance<py::str>(prompt)) {
-      request.text = prompt.cast<std::string>();
-    } else {
-      request.ids = prompt.cast<std::vector<TokenId>>();
-      if (request.ids.empty()) throw py::value_error("input_ids contains an empty prompt");
-    }
+    TextRequest request = read_prompt(prompt);
     SamplingParams defaults = core_->llm().recommended_sampling();
     defaults.seed = std::random_device{}();
     Params read = read_params(params, defaults);
@@ -275,6 +282,17 @@ class Engine {
       if (begin >= 0) request.options.prompt_logprobs_begin = begin;
     }
     return Request::start(core_, request, std::move(notify));
+  }
+
+  // Its result has an embedding.
+  std::shared_ptr<Request> embed(const py::object& prompt, int64_t dimensions) {
+    Status valid = check_dimensions(dimensions, core_->llm().info().hidden);
+    if (!valid) raise(valid.error());
+    Pooling pooling = value_or_raise(core_->llm().pooling());
+    TextRequest text = embedding_request(read_prompt(prompt), pooling);
+    std::shared_ptr<Request> request = Request::start(core_, text, py::none());
+    request->keep_dimensions(dimensions);
+    return request;
   }
 
   std::vector<TokenId> encode(const std::string& text) const {
@@ -318,6 +336,17 @@ class Engine {
   }
 
  private:
+  static TextRequest read_prompt(const py::object& prompt) {
+    TextRequest request;
+    if (py::isinstance<py::str>(prompt)) {
+      request.text = prompt.cast<std::string>();
+    } else {
+      request.ids = prompt.cast<std::vector<TokenId>>();
+      if (request.ids.empty()) throw py::value_error("input_ids contains an empty prompt");
+    }
+    return request;
+  }
+
   std::shared_ptr<Core> core_;
 };
 
@@ -328,10 +357,12 @@ void define_engine(py::module_& module) {
       .def("wait", &Request::wait)
       .def("done", &Request::done, py::call_guard<py::gil_scoped_release>())
       .def("cancel", &Request::cancel)
+      .def("embedding", &Request::embedding)
       .def("result", &Request::result);
   py::class_<Engine>(module, "Engine")
       .def(py::init<const std::vector<std::string>&>())
       .def("submit", &Engine::submit)
+      .def("embed", &Engine::embed)
       .def("encode", &Engine::encode)
       .def("backend", &Engine::backend)
       .def("flush_cache", &Engine::flush_cache)

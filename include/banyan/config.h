@@ -75,6 +75,12 @@ struct EngineConfig {
   // Where sampling parameters come from that a request leaves out: model (generation_config.json)
   // or openai (temperature 1 and no filters).
   std::string sampling_defaults = "model";
+  // How embeddings are pooled: auto (as the model's folder or GGUF file says, else last), last or
+  // mean.
+  std::string pooling = "auto";
+  // The model is made for embeddings, though its folder does not say so: documents are ranked by
+  // the angle between embeddings, not by asking it.
+  bool embedding_model = false;
 
   std::string dtype = "auto";  // auto (as stored), bf16, f16, f32; also bfloat16, half and the like
   // auto (the fastest on this machine for the model), portable, avx2, avx512, avx512_vnni,

@@ -5,8 +5,8 @@
 //   puts(reply.text.c_str());
 //
 // Threads: one thread owns an Llm and calls its non-const functions; const functions are safe from
-// every thread. generate() and score() drive the engine themselves, one request at a time. For many
-// concurrent requests use AsyncLlm (banyan/async_llm.h) or the engine.
+// every thread. generate(), score() and embed() drive the engine themselves, the first two one
+// request at a time. For many concurrent requests use AsyncLlm (banyan/async_llm.h) or the engine.
 #pragma once
 
 #include <functional>
@@ -60,6 +60,7 @@ struct Generation {
   // From prompt_logprobs_begin on; the first prompt token has none.
   std::vector<GeneratedToken> prompt_logprobs;
   std::vector<std::string> grammar_notes;  // parts of the grammar that are not enforced
+  std::vector<float> embedding;  // [ModelInfo::hidden], if the request pools; not normalised
 
   double ttft_s = 0;  // from submission to the first token
   double prefill_tokens_per_s = 0;
@@ -101,6 +102,17 @@ class Llm {
   // none. kUnsupported without a template.
   Result<std::string> apply_chat_template(const std::vector<ChatMessage>& messages,
                                           std::string_view variables_json = {}) const;
+
+  // The embeddings of texts, in their order: pooled as pooling() says, cut to the first
+  // `dimensions` (0: all of them), then divided by their length.
+  Result<std::vector<std::vector<float>>> embed(const std::vector<TextRequest>& texts,
+                                                int64_t dimensions = 0);
+  // How this model pools: EngineConfig::pooling. kUnsupported names what its folder asks for but
+  // is not supported.
+  Result<Pooling> pooling() const;
+  // Whether the model is made for embeddings: its folder or GGUF file, or
+  // EngineConfig::embedding_model says so, or it has no output head.
+  bool is_embedding_model() const;
 
   // Sampling parameters from generation_config.json; absent ones are greedy or neutral.
   const SamplingParams& recommended_sampling() const;

@@ -17,6 +17,7 @@ struct ModelInfo {
   int64_t vocabulary = 0;
   int64_t hidden = 0;  // width of the residual stream
   int64_t context_length_tokens = 0;
+  bool generates = true;  // false: the checkpoint has no output head; it computes embeddings only
   std::vector<LayerInfo> layers;
   // Multiplications and additions of attention per token and attended key.
   int64_t attention_flops_per_key = 0;

@@ -117,6 +117,15 @@ enum class FinishReason : uint8_t {
 
 const char* to_string(FinishReason reason);  // "stop", "length", ...
 
+// How the hidden states of a prompt, after the model's last norm, become one vector.
+enum class Pooling : uint8_t {
+  kNone,  // there is no vector
+  kLast,  // that of the last token
+  kMean,  // the mean over all tokens; nothing of the prompt comes from the prefix cache
+};
+
+const char* to_string(Pooling pooling);  // "none", "last", "mean"
+
 struct TokenEvent {
   SequenceId sequence = 0;
   // Absolute position of `token`. Events of prompt positions come first, if requested.
@@ -128,13 +137,15 @@ struct TokenEvent {
   std::span<const TokenLogprob> top;     // most likely first; valid during the call only
   std::span<const TokenLogprob> chosen;  // the request's logprob_token_ids, in order
   FinishReason finish = FinishReason::kNone;
-  TokenId matched_stop = -1;    // the stop token that ended the sequence
-  int64_t cached_tokens = 0;    // prompt tokens whose state was not computed for this request
-  double queued_s = 0;          // from submission to the first step that computed something for it
-  bool drafted = false;         // the token was drafted: it took no step of its own
-  int64_t drafts = 0;           // number of steps so far with drafts of the sequence, ...
-  int64_t draft_tokens = 0;     // ... and number of tokens in those drafts
-  Error error;                  // with FinishReason::kError
+  TokenId matched_stop = -1;  // the stop token that ended the sequence
+  int64_t cached_tokens = 0;  // prompt tokens whose state was not computed for this request
+  double queued_s = 0;        // from submission to the first step that computed something for it
+  bool drafted = false;       // the token was drafted: it took no step of its own
+  int64_t drafts = 0;         // number of steps so far with drafts of the sequence, ...
+  int64_t draft_tokens = 0;   // ... and number of tokens in those drafts
+  Error error;                // with FinishReason::kError
+  // With the last event, if the request pools: [ModelInfo::hidden]; valid during the call only.
+  std::span<const float> embedding;
   int64_t restored_tokens = 0;  // of cached_tokens, those loaded from storage: CacheStorageConfig
 
   // GenerationOptions::prompt_progress: `position` prompt tokens are computed or cached.
@@ -177,6 +188,8 @@ struct GenerationOptions {
   // Report logprobs of prompt tokens from this position on; position 0 has none.
   std::optional<int64_t> prompt_logprobs_begin = {};
   bool prompt_progress = false;  // an event after each step that computes a part of the prompt
+  // Embeds the prompt: TokenEvent::embedding. Requires max_new_tokens = 0.
+  Pooling pooling = Pooling::kNone;
 
   // Text that the output will largely repeat, such as a file being edited. It serves as a draft and
   // never changes the output. Llm tokenizes it into prediction_token_ids.

@@ -78,6 +78,17 @@ class _Call:
         return {**result, "index": index} if len(self.requests) > 1 or self.batch else result
 
 
+def _prompts_of(call: str, prompt: Any, input_ids: Any) -> tuple[bool, list[Any]]:
+    """Whether a list was given, and its prompts as texts or as token ids."""
+    if (prompt is None) == (input_ids is None):
+        raise ValueError(f"{call} needs exactly one of prompt and input_ids")
+    if prompt is not None:
+        batch = not isinstance(prompt, str)
+        return batch, list(prompt) if batch else [prompt]
+    batch = len(input_ids) > 0 and not isinstance(input_ids[0], int)
+    return batch, [list(ids) for ids in input_ids] if batch else [list(input_ids)]
+
+
 class Engine:
     """A model in this process, with the options of SGLang's ServerArgs that Banyan supports.
 
@@ -210,6 +221,32 @@ class Engine:
             scores.append([value / total for value in values])
         return scores
 
+    def embed(
+        self,
+        prompt: str | Sequence[str] | None = None,
+        input_ids: Sequence[int] | Sequence[Sequence[int]] | None = None,
+        dimensions: int = 0,
+    ) -> array.array[float] | list[array.array[float]]:
+        """The embeddings of one or more texts, or of token ids: float arrays of length 1.
+
+        They are pooled as the model's files say (or the option `pooling`). `dimensions` keeps only
+        the first N values, for models trained for that. numpy.asarray() wraps them without a copy.
+        """
+        batch, prompts = _prompts_of("embed", prompt, input_ids)
+        requests: list[Any] = []
+        try:
+            for one in prompts:
+                requests.append(self._native.embed(one, dimensions))
+            for request in requests:
+                while request.wait(1 << 60) != -1:
+                    pass
+        except BaseException:
+            for request in requests:
+                request.cancel()
+            raise
+        vectors = [array.array("f", request.embedding()) for request in requests]
+        return vectors if batch else vectors[0]
+
     def encode(self, text: str) -> list[int]:
         """Tokenizes a prompt, including the tokenizer's beginning-of-text token."""
         return self._native.encode(text)
@@ -249,14 +286,7 @@ class Engine:
         for name, value in unsupported.items():
             if value is not None and value is not False:
                 raise ValueError(f"generate: {name} is not supported")
-        if (prompt is None) == (input_ids is None):
-            raise ValueError("generate needs exactly one of prompt and input_ids")
-        if prompt is not None:
-            batch = not isinstance(prompt, str)
-            prompts = list(prompt) if batch else [prompt]
-        else:
-            batch = len(input_ids) > 0 and not isinstance(input_ids[0], int)
-            prompts = [list(ids) for ids in input_ids] if batch else [list(input_ids)]
+        batch, prompts = _prompts_of("generate", prompt, input_ids)
         count = len(prompts)
 
         def spread(name: str, value: Any, default: Any = None) -> list[Any]:

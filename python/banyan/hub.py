@@ -18,7 +18,7 @@ __all__ = ["locate_model"]
 SMALL_FILES = [
     "config.json", "generation_config.json", "tokenizer.json", "tiktoken.model",
     "tokenizer_config.json", "special_tokens_map.json", "chat_template.json",
-    "chat_template.jinja", "model.safetensors.index.json",
+    "chat_template.jinja", "model.safetensors.index.json", "modules.json", "*_Pooling/config.json",
 ]
 INDEX = "model.safetensors.index.json"
 

@@ -63,6 +63,7 @@ Json to_json(const EngineInfo& info, int sequences) {
                {"layers", std::move(layers)},
                {"weights", std::move(weights)},
                {"vocabulary", info.vocabulary},
+               {"generates", info.generates},
                {"context_length_tokens", info.context_length_tokens},
                {"tensors", info.tensors},
                {"parameters_total", info.parameters_total},
@@ -156,6 +157,7 @@ std::string describe(const EngineInfo& info, int sequences) {
   };
   std::string text = line("family", info.architecture) + describe_layers(info.layers);
   text += line("vocabulary", format_digits(info.vocabulary));
+  if (!info.generates) text += line("output head", "none: this model computes embeddings only");
   text += line("context length", format_digits(info.context_length_tokens) + " tokens");
   text += line("tensors", info.tensors > 0 ? format_digits(info.tensors) : "none, random weights");
   std::string active = format_count(info.parameters_active);

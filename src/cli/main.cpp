@@ -37,6 +37,7 @@ constexpr std::array kVerbs = {
     &kRouteVerb,       //
     &kGenerateVerb,    //
     &kScoreVerb,       //
+    &kEmbedVerb,       //
     &kTokenizeVerb,    //
     &kDetokenizeVerb,  //
     &kInspectVerb,     //

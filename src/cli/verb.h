@@ -29,8 +29,8 @@ struct Verb {
   std::string (*respell)(const std::string& word) = nullptr;
 };
 
-extern const Verb kRunVerb, kServeVerb, kRouteVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb,
-    kDetokenizeVerb, kInspectVerb, kModelsVerb, kQuantizeVerb, kBenchDecodeCostVerb,
+extern const Verb kRunVerb, kServeVerb, kRouteVerb, kGenerateVerb, kScoreVerb, kEmbedVerb,
+    kTokenizeVerb, kDetokenizeVerb, kInspectVerb, kModelsVerb, kQuantizeVerb, kBenchDecodeCostVerb,
     kBenchFleetVerb, kBenchMachineVerb, kBenchOneBatchVerb, kBenchPrefixCacheVerb,
     kBenchProgramsVerb, kBenchServingVerb, kBenchSpeculationVerb, kEvalNanoVerb, kEvalVerb,
     kCacheLsVerb, kCacheVerifyVerb, kCacheGcVerb, kCompletionVerb, kManualVerb;

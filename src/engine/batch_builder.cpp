@@ -115,6 +115,19 @@ void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch
   batch.copies = plan.copies;
 }
 
+void add_hidden_rows(const StepPlan& plan, Batch& batch, std::vector<HiddenRowUse>& uses) {
+  uses.clear();
+  for (size_t i = 0; i < plan.spans.size(); ++i) {
+    Sequence& s = *plan.spans[i].sequence;
+    const SpanArgs& span = batch.spans[i];
+    for (int32_t row = 0; row < span.row_count; ++row) {
+      if (!s.pools_at(span.first_position + row)) continue;
+      batch.hidden_rows.push_back(span.row_begin + row);
+      uses.push_back({&s, span.first_position + row});
+    }
+  }
+}
+
 void build_following(const StepPlan& plan, const StateClasses& classes, Batch& batch,
                      std::vector<LogitRowUse>& uses) {
   batch.clear();

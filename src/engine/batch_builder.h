@@ -17,9 +17,18 @@ struct LogitRowUse {
   int path = 0;          // which draft of the sequence it belongs to: Sequence::Draft::path
 };
 
+// A row whose hidden state becomes a part of its sequence's embedding.
+struct HiddenRowUse {
+  Sequence* sequence = nullptr;
+  int64_t position = 0;
+};
+
 // Fills `batch` and `uses` (one entry per batch.logit_rows) from `plan`.
 void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch,
                  std::vector<LogitRowUse>& uses);
+
+// Fills the hidden_rows of such a batch, and `uses` (one entry for each).
+void add_hidden_rows(const StepPlan& plan, Batch& batch, std::vector<HiddenRowUse>& uses);
 
 // The same for a step that follows one which is not read yet (Scheduler::follow()): its tokens, and
 // where exactly its rows are, become known on the device.

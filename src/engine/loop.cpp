@@ -40,15 +40,17 @@ bool has_token(const DrawResult& result) {
   return std::isfinite(result.log_sum_exp) && result.token >= 0;
 }
 
+Error not_a_number(int64_t position) {
+  return {ErrorCode::kCorrupt,
+          fmt::format("position {}: the model's output is not a number; its weights are damaged or "
+                      "overflow this dtype",
+                      position)};
+}
+
 // Why a row that should have drawn the token of `position` has none; nothing if it has one. Damaged
 // weights are the server's fault. A constraint that the vocabulary cannot express is the request's.
 std::optional<Error> problem_of(const DrawResult& result, int64_t position) {
-  if (!std::isfinite(result.log_sum_exp)) {
-    return Error{ErrorCode::kCorrupt,
-                 fmt::format("position {}: the model's output is not a number; its weights are "
-                             "damaged or overflow this dtype",
-                             position)};
-  }
+  if (!std::isfinite(result.log_sum_exp)) return not_a_number(position);
   if (has_token(result)) return std::nullopt;
   return Error{ErrorCode::kUnsupported,
                fmt::format("position {}: the constraint allows no token of this model's vocabulary",
@@ -272,6 +274,7 @@ void Engine::Impl::plan(PlannedStep& step) {
     if (s.queued_s == 0) s.queued_s = (now_ns() - s.arrived_ns) * 1e-9;
   }
   build_batch(step.plan, runner_->classes(), step.batch, step.uses);
+  add_hidden_rows(step.plan, step.batch, step.hidden);
   build_draws(step.uses, info().vocabulary, step.draws);
 }
 
@@ -322,6 +325,7 @@ bool Engine::Impl::launch_following() {
   Runner::DraftPasses& passes = next.passes;
   passes.drafts = std::ranges::max(drafts);
   build_following(next.plan, runner_->classes(), next.batch, next.uses);
+  next.hidden.clear();
   build_following_draws(next.uses, info().vocabulary, next.draws);
   build_draft_rows(next.plan, passes.drafts, runner_->classes(), passes.row);
   build_draft_draws(next.plan, passes.drafts, runner_->predicted_vocabulary(), passes.draws);
@@ -421,12 +425,42 @@ void Engine::Impl::commit(const DrawResults& results) {
       report(i, results);
     }
   }
+  for (size_t i = 0; i < step.hidden.size(); ++i) {
+    auto [sequence, position] = step.hidden[i];
+    if (sequence == nullptr || pool(results, i)) continue;
+    end(*sequence, {.finish = FinishReason::kError, .error = not_a_number(position)});
+  }
   for (const PlannedSpan& span : step.plan.spans) {
     if (span.sequence != nullptr && span.sequence->request.options.max_new_tokens == 0 &&
         span.sequence->pending() == 0) {
-      end(*span.sequence, {.finish = FinishReason::kLength});
+      end_prompt(*span.sequence);
     }
   }
+}
+
+// Adds the hidden state of a row to its sequence's embedding. Positions come in ascending order,
+// and again after the sequence was retracted, from the first one if all are summed. So sums round
+// alike each time.
+bool Engine::Impl::pool(const DrawResults& results, size_t row) {
+  auto [sequence, position] = steps_[0].hidden[row];
+  Sequence& s = *sequence;
+  auto width = as_size(info().hidden);
+  std::span<const float> state = results.hidden.subspan(row * width, width);
+  if (!std::ranges::all_of(state, [](float value) { return std::isfinite(value); })) return false;
+  bool first = position == 0 || s.request.options.pooling == Pooling::kLast;
+  if (first) s.pooled.assign(width, 0);
+  for (size_t i = 0; i < width; ++i) s.pooled[i] += state[i];
+  return true;
+}
+
+// The last event of a request that wanted no more than its prompt computed.
+void Engine::Impl::end_prompt(Sequence& s) {
+  double count = s.request.options.pooling == Pooling::kMean ? s.prompt_tokens : 1;
+  std::vector<float> embedding(s.pooled.size());
+  for (size_t i = 0; i < embedding.size(); ++i) {
+    embedding[i] = static_cast<float>(s.pooled[i] / count);
+  }
+  end(s, {.finish = FinishReason::kLength, .embedding = embedding});
 }
 
 // A retracted sequence computes its prompt again, which is no progress.
@@ -516,6 +550,9 @@ void Engine::Impl::remove_ended() {
 bool Engine::Impl::forget(PlannedStep& step, const Sequence& s) {
   if (!step.launched) return false;
   for (LogitRowUse& use : step.uses) {
+    if (use.sequence == &s) use.sequence = nullptr;
+  }
+  for (HiddenRowUse& use : step.hidden) {
     if (use.sequence == &s) use.sequence = nullptr;
   }
   bool found = false;

@@ -86,7 +86,8 @@ class Engine::Impl {
   struct PlannedStep {
     StepPlan plan;  // sequence null: ended
     Batch batch;
-    std::vector<LogitRowUse> uses;  // sequence null: ended
+    std::vector<LogitRowUse> uses;     // sequence null: ended
+    std::vector<HiddenRowUse> hidden;  // likewise
     DrawBatch draws;
     Runner::DraftPasses passes;  // of a step that follows another unread
     int64_t prompt_rows = 0, launched_ns = 0;
@@ -110,6 +111,8 @@ class Engine::Impl {
   void accept(const DrawResults& results);
   void add_token(Sequence& s, TokenId token);
   static void know_tokens(PlannedStep& next, const DrawResults& results);
+  bool pool(const DrawResults& results, size_t row);  // false: the output is not a number
+  void end_prompt(Sequence& s);
   void report_progress();
   void report(size_t row, const DrawResults& results);
   FinishReason finish_reason(const Sequence& s, TokenId token) const;

@@ -48,6 +48,37 @@ Status check_supported(const GenerationOptions& options, const EngineConfig& con
   return {};
 }
 
+// An embedding is that of a prompt alone.
+Status check_pooling(const GenerateRequest& request, const EngineConfig& config,
+                     const EngineInfo& info) {
+  const GenerationOptions& options = request.options;
+  if (options.pooling == Pooling::kNone) {
+    bool scores = options.max_new_tokens > 0 || options.prompt_logprobs_begin;
+    if (info.generates || !scores) return {};
+    return unsupported(
+        "this checkpoint has no output head (lm_head), so it computes embeddings, but no text and "
+        "no log-probabilities");
+  }
+  std::string_view pooling = to_string(options.pooling);
+  if (options.max_new_tokens > 0) {
+    return invalid_argument(
+        "pooling is {}, and max_new_tokens {}; an embedding is that of a "
+        "prompt: max_new_tokens must be 0",
+        pooling, options.max_new_tokens);
+  }
+  if (options.prompt_logprobs_begin || request.constraint != nullptr) {
+    return invalid_argument(
+        "pooling is {}: a request for an embedding has no log-probabilities "
+        "and no constraint",
+        pooling);
+  }
+  if (config.emulated_steps) {
+    return unsupported("pooling is {}, but steps are emulated, so there are no embeddings",
+                       pooling);
+  }
+  return {};
+}
+
 // Output to resume must leave at least one token to draw.
 Status check_resumed(const GenerateRequest& request, const EngineInfo& info) {
   const std::vector<TokenId>& tokens = request.resume_tokens;
@@ -87,6 +118,7 @@ Status check_request(const GenerateRequest& request, const EngineConfig& config,
   const GenerationOptions& options = request.options;
   TRY(sampling.validate());
   TRY(check_supported(options, config));
+  TRY(check_pooling(request, config, info));
   if (sampling.dry_sequence_breakers) {
     return invalid_argument("dry_sequence_breakers: an Engine takes no text; use an Llm");
   }

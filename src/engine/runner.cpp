@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -395,11 +396,32 @@ void Runner::run_step(Step& step, ConsumeStepLogits consume) {
   size_t mark = arena_.mark();
   features_ = outputs.features;
   after_features_ = mark;
+  download_hidden(step, outputs.hidden);
   for (int64_t first = 0; first < count; first += kLogitRowsMax) {
     int64_t rows = std::min(kLogitRowsMax, count - first);
     Tensor hidden = select_rows(step, outputs.hidden, step.inputs.logit_rows + first, rows);
     Tensor logits = model_.model->logits(step, hidden);
     consume(step, first, logits, logit_stats(step, logits));
+    arena_.rewind(mark);
+  }
+}
+
+// Enqueues the copy of the hidden states that the host gets, for the step that is being launched.
+void Runner::download_hidden(Step& step, Tensor hidden) {
+  auto count = std::ssize(step.batch.hidden_rows);
+  Drawn& drawn = at(flights_, launched_ % flights_max()).drawn;
+  drawn.results.hidden = {};
+  if (count == 0) return;
+  int64_t width = hidden.dim(1);
+  size_t bytes = as_size(count * width) * sizeof(float);
+  if (drawn.hidden.size() < bytes) drawn.hidden = HostBlock(*queue_, std::bit_ceil(bytes));
+  auto* to = reinterpret_cast<float*>(drawn.hidden.data());
+  drawn.results.hidden = {to, as_size(count * width)};
+  size_t mark = arena_.mark();
+  for (int64_t first = 0; first < count; first += kLogitRowsMax) {
+    int64_t rows = std::min(kLogitRowsMax, count - first);
+    Tensor block = select_rows(step, hidden, step.inputs.hidden_rows + first, rows);
+    queue_->download(to + first * width, block.data(), block.bytes());
     arena_.rewind(mark);
   }
 }

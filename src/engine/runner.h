@@ -124,6 +124,7 @@ class Runner {
   void run_step(Step& step, ConsumeStepLogits consume);
   void run_step(Step& step, const DrawArgs& draws);
   void end_launch(const Image& image, Flight& flight);
+  void download_hidden(Step& step, Tensor hidden);
   void compute(Step& step, const DrawArgs& draws);
   FollowDraftsArgs follow(const StepImage& after, const Batch& batch);
   void upload_samples(int64_t rows);
@@ -188,6 +189,7 @@ class Runner {
   struct Drawn {
     explicit Drawn(const DeviceQueue& queue) : download(queue) {}
     DrawDownload download;
+    HostBlock hidden;
     DrawResults results;
   };
   struct Flight {

@@ -44,6 +44,7 @@ struct Sequence {
   // The next prompt position whose log-probability is to be reported; past the prompt: none.
   int64_t prompt_logprobs_next = INT64_MAX;
   int64_t progress_tokens = 0;  // of the prompt, reported as computed
+  std::vector<double> pooled;   // sum of the hidden states of positions that it pools, so far
   TokenCounts counts;           // filled if the request has penalties
   DryPenalties dry;             // prepared if it has DRY penalties
   // In the step being read: how many tokens it added, and whether the last one ended the text.
@@ -157,9 +158,23 @@ struct Sequence {
     return position + 1 >= prompt_logprobs_next && position + 1 < prompt_tokens;
   }
 
+  // Whether the hidden state of `position` becomes a part of its embedding.
+  bool pools_at(int64_t position) const {
+    switch (request.options.pooling) {
+      case Pooling::kNone:
+        return false;
+      case Pooling::kLast:
+        return position == prompt_tokens - 1;
+      case Pooling::kMean:
+        return true;
+    }
+    return false;
+  }
+
   // The tokens whose states may come from the cache: never the last, whose logits are needed, nor
-  // one whose logits yield a requested log-probability.
+  // one whose logits yield a requested log-probability or whose hidden state is pooled.
   std::span<const TokenId> reusable(bool prompt_only) const {
+    if (request.options.pooling == Pooling::kMean) return {};
     int64_t end = length() - 1;
     if (prompt_logprobs_next < prompt_tokens) {
       end = std::min(end, std::max<int64_t>(prompt_logprobs_next - 1, 0));

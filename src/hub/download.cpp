@@ -36,8 +36,10 @@ namespace fs = std::filesystem;
 constexpr std::array kSmallFiles = {
     "config.json",        "generation_config.json", "tokenizer.json",
     "tiktoken.model",     "tokenizer_config.json",  "special_tokens_map.json",
-    "chat_template.json", "chat_template.jinja",    "model.safetensors.index.json",
+    "chat_template.json", "chat_template.jinja",    "modules.json",
 };
+// Of sentence-transformers: how embeddings are pooled. In a folder of its own, "1_Pooling".
+constexpr std::string_view kPooling = "_Pooling/config.json";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kWeights = "model.safetensors";
 constexpr int64_t kFileBytesMax = int64_t{1} << 43;
@@ -174,8 +176,12 @@ class Fetch {
     for (const char* name : kSmallFiles) {
       if (names_.contains(name)) TRY(plan(name));
     }
+    for (const std::string& name : names_) {
+      if (name.ends_with(kPooling) && is_plain_path(name)) TRY(plan(name));
+    }
     if (!sharded) return plan(kWeights);
-    TRY(fetch(files_.back()));  // the index, which names the shards
+    TRY(plan(kIndex));
+    TRY(fetch(files_.back()));  // it names the shards
     std::string text = TRY(read_file(snapshot() + "/" + kIndex, 100'000'000));
     Json index = TRY(parse_json(text, kIndex));
     if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {

@@ -68,13 +68,15 @@ struct Delivery {
   std::shared_ptr<Submission> submission;
   size_t index = 0;
   TokenEvent event;
-  size_t logprobs_begin = 0;  // in EventBatch::logprobs: `top`, then `chosen`
-  bool rejected = false;      // `event.error` has the reason
+  size_t logprobs_begin = 0;   // in EventBatch::logprobs: `top`, then `chosen`
+  size_t embedding_begin = 0;  // in EventBatch::embeddings
+  bool rejected = false;       // `event.error` has the reason
 };
 
 struct EventBatch {
   std::vector<Delivery> deliveries;
   std::vector<TokenLogprob> logprobs;
+  std::vector<float> embeddings;
   std::vector<std::function<void()>> done;  // of tasks
   StepReport report;
   bool reports = false;
@@ -282,7 +284,8 @@ void EngineThread::Impl::collect(const std::shared_ptr<Submission>& submission, 
   size_t begin = batch_.logprobs.size();
   batch_.logprobs.insert(batch_.logprobs.end(), event.top.begin(), event.top.end());
   batch_.logprobs.insert(batch_.logprobs.end(), event.chosen.begin(), event.chosen.end());
-  batch_.deliveries.push_back({submission, index, event, begin});
+  batch_.deliveries.push_back({submission, index, event, begin, batch_.embeddings.size()});
+  batch_.embeddings.insert(batch_.embeddings.end(), event.embedding.begin(), event.embedding.end());
 }
 
 void EngineThread::Impl::hand_over() {
@@ -291,6 +294,8 @@ void EngineThread::Impl::hand_over() {
     const TokenLogprob* first = batch_.logprobs.data() + delivery.logprobs_begin;
     delivery.event.top = {first, delivery.event.top.size()};
     delivery.event.chosen = {first + delivery.event.top.size(), delivery.event.chosen.size()};
+    delivery.event.embedding = {batch_.embeddings.data() + delivery.embedding_begin,
+                                delivery.event.embedding.size()};
   }
   auto batch = std::make_shared<EventBatch>(std::exchange(batch_, {}));
   batch_.deliveries.reserve(batch->deliveries.size());

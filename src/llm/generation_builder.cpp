@@ -28,6 +28,9 @@ TextDelta GenerationBuilder::take(const TokenEvent& event) {
   if (event.has_token && event.from_prompt) {
     generation_.prompt_logprobs.push_back(generated_token(event));
   }
+  if (!event.embedding.empty()) {
+    generation_.embedding.assign(event.embedding.begin(), event.embedding.end());
+  }
   if (!delta.counted) return delta;
   last_token_ = Clock::now();
   if (generation_.output_ids.empty()) first_token_ = last_token_;

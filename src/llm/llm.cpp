@@ -21,6 +21,7 @@
 #include "llm/chat_prompt.h"
 #include "llm/chat_template_cache.h"
 #include "llm/dry_breakers.h"
+#include "llm/embedding.h"
 #include "llm/generation_builder.h"
 #include "llm/generation_config.h"
 #include "llm/llm_parts.h"
@@ -64,6 +65,8 @@ class Llm::Impl {
   Result<Generation> generate(const TextRequest& request, const TextSink& sink,
                               const std::function<bool()>& cancelled);
   Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids);
+  Result<std::vector<std::vector<float>>> embed(const std::vector<TextRequest>& texts,
+                                                int64_t dimensions);
   Result<GenerateRequest> to_tokens(const TextRequest& request, CompiledGrammarPtr compiled) const;
   Result<std::vector<TokenId>> encode(std::string_view text, bool add_special_tokens) const;
   Result<const ChatTemplate*> find_chat_template() const;
@@ -84,6 +87,7 @@ class Llm::Impl {
   // completions.
   std::optional<Result<ChatTemplate>> chat_template;
   SamplingParams recommended;
+  EmbeddingConfig embedding;
   double load_s = 0;
 
  private:
@@ -128,6 +132,7 @@ Status Llm::Impl::load_text() {
       TRY(comes_with_tokenizer(config.draft_model_path))) {
     TRY(check_draft_tokenizer(config, *tokenizer));
   }
+  embedding = read_embedding_config(config);
   if (config.sampling_defaults == "model") recommended = TRY(read_recommended_sampling(folder));
   return {};
 }
@@ -365,6 +370,40 @@ Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<Tok
   return logprobs;
 }
 
+// All at once, in batches, since there may be many short texts.
+Result<std::vector<std::vector<float>>> Llm::Impl::embed(const std::vector<TextRequest>& texts,
+                                                         int64_t dimensions) {
+  TRY(check_engine("embed"));
+  TRY(check_dimensions(dimensions, info.hidden));
+  Pooling pooling = TRY(embedding.pooling);
+  std::vector<GenerateRequest> requests;
+  for (const TextRequest& text : texts) {
+    requests.push_back(TRY(to_tokens(embedding_request(text, pooling), nullptr)));
+  }
+  std::vector<std::vector<float>> embeddings(texts.size());
+  std::optional<Error> error;
+  size_t submitted = 0, done = 0;
+  auto submit = [&]() -> Status {
+    TRY(engine->submit(std::move(requests[submitted]), [&, i = submitted](const TokenEvent& event) {
+      if (event.finish == FinishReason::kNone) return;
+      ++done;
+      if (event.finish == FinishReason::kError) error = event.error;
+      if (!error) embeddings[i] = normalised(event.embedding, dimensions);
+    }));
+    ++submitted;
+    return {};
+  };
+  for (;;) {
+    while (!error && submitted < requests.size() && engine->stats().queued < config.queued_max) {
+      if (Status queued = submit(); !queued) error = queued.error();
+    }
+    if (done == submitted) break;
+    engine->step();
+  }
+  if (error) return std::unexpected(*error);
+  return embeddings;
+}
+
 Result<const ChatTemplate*> Llm::Impl::find_chat_template() const {
   if (!chat_template) {
     return unsupported(
@@ -399,6 +438,17 @@ Result<Generation> Llm::generate(const TextRequest& request, const TextSink& sin
 
 Result<std::vector<std::optional<float>>> Llm::score(const std::vector<TokenId>& ids) {
   return impl_->score(ids);
+}
+
+Result<std::vector<std::vector<float>>> Llm::embed(const std::vector<TextRequest>& texts,
+                                                   int64_t dimensions) {
+  return guard([&] { return impl_->embed(texts, dimensions); });
+}
+Result<Pooling> Llm::pooling() const {
+  return impl_->embedding.pooling;
+}
+bool Llm::is_embedding_model() const {
+  return impl_->embedding.intended || !impl_->info.generates;
 }
 
 Result<GenerateRequest> Llm::to_tokens(const TextRequest& request) const {

@@ -15,6 +15,7 @@
 #include "models/config/keys.h"
 #include "models/eagle3.h"
 #include "tensor/float_names.h"
+#include "weights/bare_source.h"
 #include "weights/block_hashes.h"
 #include "weights/convert.h"
 #include "weights/files/checkpoint.h"
@@ -64,6 +65,7 @@ struct Load {
   const LoadContext& context;
   const ConfigFile& file;
   const WeightSource* source;  // null: random weights
+  bool headless = false;       // it has no output head
 };
 
 // KV cache dtype by option name; nullopt: the dtype of the weights.
@@ -105,7 +107,7 @@ Result<std::string> quantization_at_load(const EngineConfig& config, const Quant
 // Declares the family's weights. `dry` only checks and counts them.
 Result<LoadedModel> build(const Load& load, const Family& family, const QuantConfig& quant,
                           const QuantizationPlan& plan, bool dry) {
-  const auto& [config, context, file, source] = load;
+  const auto& [config, context, file, source, headless] = load;
   std::optional<DType> asked = float_dtype(config.dtype);  // not auto
   const WeightFormat* format = asked ? format_of(*asked) : nullptr;
   DType dtype = asked ? *asked : TRY(stored_dtype(file, source));
@@ -125,12 +127,14 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
                       .moba_block_tokens = config.moba_block_tokens,
                       .moba_top_k = config.moba_top_k,
                       .moba_decode = config.moba_decode,
+                      .headless = headless,
                       .rank = context.rank,
                       .dry = dry,
                       .progress = context.progress};
   WeightLoader loader(options);
   LoadedModel loaded;
   loaded.model = TRY(family.load(file, Builder(loader)));
+  if (headless) loaded.model->set_headless();
   refuse_variants(file);
   TRY(file.finish());
   TRY(loader.finish());
@@ -150,7 +154,7 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
 
 // Adds the digests that identify `loaded`.
 Result<LoadedModel> identified(const Load& load, LoadedModel loaded) {
-  const auto& [config, context, file, source] = load;
+  const auto& [config, context, file, source, headless] = load;
   if (!config.state_digest || source == nullptr) return loaded;
   auto digest_of = [&](const WeightSource& weights) {
     return weights_digest(weights, user_cache_folder(), *context.threads, context.progress);
@@ -265,7 +269,11 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
     source = &checkpoint.emplace(TRY(Checkpoint::open(config.model_path)));
   }
 
-  Load load{config, context, file, source};
+  std::optional<BareSource> bare;
+  if (source != nullptr && BareSource::fits(*source)) source = &bare.emplace(*source);
+  bool headless =
+      bare && !file.holds("tie_word_embeddings", {true}) && bare->find("lm_head.weight") == nullptr;
+  Load load{config, context, file, source, headless};
   // A dry run first: report any error before reading what may be hundreds of gigabytes.
   QuantConfig quant = TRY(read_quant_config(quantised_part(file)));
   QuantizationPlan plan = TRY(QuantizationPlan::create(TRY(quantization_at_load(config, quant)),

@@ -42,6 +42,8 @@ class Model {
   virtual int64_t predicted_vocabulary() const { return info_.vocabulary; }
 
   const ModelInfo& info() const { return info_; }
+  // While loading: nothing may ask for logits.
+  void set_headless() { info_.generates = false; }
 
  protected:
   explicit Model(ModelInfo info) : info_(std::move(info)) {}

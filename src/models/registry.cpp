@@ -231,6 +231,12 @@ std::span<const RefusedFamily> refused_families() {
 Result<const Family*> find_family(std::string_view architecture, std::span<const Family> families) {
   auto it = std::ranges::find(families, architecture, &Family::architecture);
   if (it != families.end()) return &*it;
+  constexpr std::string_view kBare = "Model";
+  if (architecture.ends_with(kBare)) {
+    auto name = std::string(architecture.substr(0, architecture.size() - kBare.size()));
+    auto whole = std::ranges::find(families, name + "ForCausalLM", &Family::architecture);
+    if (whole != families.end()) return &*whole;
+  }
   auto refused = std::ranges::find(kRefused, architecture, &RefusedFamily::architecture);
   if (refused != kRefused.end()) {
     return unsupported("config.json: architecture \"{}\" is not supported yet: {}", architecture,

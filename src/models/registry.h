@@ -39,8 +39,8 @@ struct RefusedFamily {
 std::span<const Family> registered_families();
 std::span<const RefusedFamily> refused_families();
 
-// For an unknown architecture, returns an error that lists the known ones or says why it is not
-// supported.
+// "MistralModel", as checkpoints without an output head are called, is MistralForCausalLM. For an
+// unknown architecture, returns an error that lists the known ones or says why it is not supported.
 Result<const Family*> find_family(std::string_view architecture,
                                   std::span<const Family> families = registered_families());
 

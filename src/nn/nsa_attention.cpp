@@ -45,7 +45,7 @@ Linear input_of(Builder b, const NsaConfig& c) {
                 c.hidden, false);
 }
 
-Pooling pooling_of(Builder b, const NsaConfig& c) {
+KeyPooling pooling_of(Builder b, const NsaConfig& c) {
   return {b.values("weight", {c.shape.pool_tokens, c.head_dim}, 0),
           b.values("bias", {c.head_dim}, 0)};
 }

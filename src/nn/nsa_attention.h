@@ -40,7 +40,7 @@ class NsaAttention {
   AttentionShape shape_, window_shape_;
   Linear input_;  // queries; keys and values of each branch; gates of each branch
   Linear output_;
-  Pooling key_pooling_, value_pooling_;
+  KeyPooling key_pooling_, value_pooling_;
   KeysAndValues raw_, pooled_, selected_, window_;  // raw: what is pooled
 };
 

@@ -116,6 +116,7 @@ void Batch::clear() {
   }
   copies.clear();
   logit_rows.clear();
+  hidden_rows.clear();
 }
 
 Status Batch::validate(int64_t vocabulary, const StateClasses& classes, int64_t drawn) const {

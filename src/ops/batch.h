@@ -52,7 +52,8 @@ struct Batch {
   PerClass<UnitTable> tables;    // by the model's StateClasses; entries past its count are empty
   std::vector<UnitCopy> copies;  // done before the step, in this order
 
-  std::vector<int32_t> logit_rows;  // ascending
+  std::vector<int32_t> logit_rows;   // ascending
+  std::vector<int32_t> hidden_rows;  // ascending; rows whose hidden state the host gets
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
   void clear();

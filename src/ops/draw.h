@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ops/rowwise.h"
@@ -26,6 +27,9 @@ struct DrawBatch {
 struct DrawResults {
   std::vector<DrawResult> rows;    // one per row of DrawBatch
   std::vector<TokenLogprob> tops;  // at DrawRow::tops_begin
+  // Of the step: the hidden states of Batch::hidden_rows, [hidden_rows, hidden], after the last
+  // norm.
+  std::span<const float> hidden;
 };
 
 // A DrawBatch in memory that kernels can read, with room for results: the host's arrays if the

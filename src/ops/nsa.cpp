@@ -4,7 +4,7 @@
 
 namespace banyan {
 
-void pool_keys(Step& s, StateId keys, StateId pooled, const Pooling& pooling,
+void pool_keys(Step& s, StateId keys, StateId pooled, const KeyPooling& pooling,
                const NsaShape& shape) {
   const StateSpec& spec = s.pools.spec(keys);
   pooling.weights.check_matrix(spec.width);

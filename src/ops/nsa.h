@@ -24,12 +24,12 @@ struct NsaShape {
 };
 
 // How keys or values are pooled: with a weight for each pooled position and column.
-struct Pooling {
+struct KeyPooling {
   Tensor weights, bias;  // [pool_tokens, width], [width]
 };
 
 // Pools the keys whose entries end in the step's spans. Call it after the keys are written.
-void pool_keys(Step& s, StateId keys, StateId pooled, const Pooling& pooling,
+void pool_keys(Step& s, StateId keys, StateId pooled, const KeyPooling& pooling,
                const NsaShape& shape);
 
 // Attention of q [T, q_heads * head_dim] to pooled keys -> the same shape, and the blocks that it

@@ -53,6 +53,7 @@ void StepImage::for_arrays(const Batch& b, const Body& body) {
   each(b.prompt_tokens, inputs_.prompt_tokens);
   each(b.drafts, inputs_.drafts);
   each(b.logit_rows, inputs_.logit_rows);
+  each(b.hidden_rows, inputs_.hidden_rows);
   each(b.copies, inputs_.copies);
   for (size_t c = 0; c < b.tables.size(); ++c) {
     each(b.tables[c].captures, inputs_.tables[c].captures);

@@ -44,6 +44,7 @@ struct StepInputs {
   const int32_t* prompt_tokens = nullptr;  // [spans]
   const DraftRows* drafts = nullptr;       // [spans], where the batch has them
   const int32_t* logit_rows = nullptr;
+  const int32_t* hidden_rows = nullptr;
   const UnitCopy* copies = nullptr;
   PerClass<UnitInputs> tables;
 };
@@ -61,7 +62,7 @@ class StepImage {
   FollowDraftsArgs unknown(const Batch& batch) const;
 
  private:
-  static constexpr size_t kArraysMax = 11 + 2 * kUnitClassesMax;
+  static constexpr size_t kArraysMax = 12 + 2 * kUnitClassesMax;
 
   void split_by_form(const Batch& batch);
   void add_shared(const Batch& batch);

@@ -16,6 +16,7 @@
 #include "base/signed.h"
 #include "kernels/select.h"
 #include "models/load.h"
+#include "weights/bare_source.h"
 #include "weights/convert.h"
 #include "weights/files/checkpoint_writer.h"
 
@@ -143,6 +144,12 @@ class Job {
     TRY(check_out());
     LoadedModel model = TRY(plan());
     source_.emplace(TRY(Checkpoint::open(options_.folder)));
+    if (BareSource::fits(*source_)) {
+      return unsupported(
+          "{}: a checkpoint saved without its output head cannot be rewritten; load it with "
+          "--quantization instead",
+          options_.folder);
+    }
     list_items(model);
     TRY(check_items());
     temporary_ = options_.out;

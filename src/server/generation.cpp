@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "base/check.h"
@@ -15,6 +16,10 @@
 
 namespace banyan {
 namespace {
+
+bool is_cut_short(FinishReason reason) {
+  return reason == FinishReason::kCancelled || reason == FinishReason::kTimeout;
+}
 
 // One request while it runs in the engine. The sinks of its submissions own it; its connection has
 // a weak reference. Belongs to the I/O thread.
@@ -42,12 +47,19 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   void start();
 
  private:
+  void submit_some();
+  bool submit(size_t group);
+  void reject(size_t group, const Error& error);
   void take(size_t index, const TokenEvent& event);
   void send();
   void end();
   void fail(const RequestError& error);
   void abandon(FinishReason reason);
   size_t group_of(size_t index) const { return index / group_choices_; }
+  size_t choices_of(size_t group) const {
+    return std::min(group_choices_, plan_.choices.size() - group * group_choices_);
+  }
+  size_t running() const { return unfinished_ - waiting_choices_; }
   std::vector<RunName> names(size_t first, size_t count) const;
   std::string_view place(size_t index) const;
 
@@ -58,8 +70,10 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   std::shared_ptr<const RequestTrace> trace_;  // null: tracing is off
   size_t unfinished_;
   bool over_ = false;
-  size_t group_choices_ = 1;  // choices per submission: all, or one prompt's
-  std::vector<std::shared_ptr<Submission>> submissions_;
+  size_t group_choices_ = 1;    // choices per submission: all, a part of a window, or one prompt's
+  std::deque<size_t> waiting_;  // groups that are not submitted yet, ...
+  size_t waiting_choices_ = 0;  // ... and how many choices they have
+  std::vector<std::shared_ptr<Submission>> submissions_;  // by group; null: not submitted
   std::string frames_;
   std::optional<StreamMarks> marks_;  // nothing: events have no ids
 };
@@ -68,25 +82,64 @@ void GenerationRun::start() {
   responder_->on_disconnect([weak = weak_from_this()] {
     if (auto run = weak.lock()) run->abandon(FinishReason::kCancelled);
   });
-  bool by_prompt = plan_.rids.size() > 1;
-  group_choices_ = by_prompt ? plan_.samples : plan_.choices.size();
-  auto& requests = plan_.requests;
-  for (size_t first = 0; first < requests.size() && !over_; first += group_choices_) {
-    auto begin = requests.begin() + first;
-    std::vector<GenerateRequest> group(std::make_move_iterator(begin),
-                                       std::make_move_iterator(begin + group_choices_));
-    auto self = shared_from_this();
-    auto submission = service_.submit(
-        plan_.rids[by_prompt ? first / plan_.samples : 0], std::move(group),
-        {.event = [self, first](size_t index,
-                                const TokenEvent& event) { self->take(first + index, event); },
-         .rejected = [self](const Error& error) { self->fail(error); }},
-        trace_, names(first, group_choices_));
-    if (!submission) return fail(submission.error());
-    submissions_.push_back(std::move(*submission));
+  size_t all = plan_.choices.size();
+  if (plan_.rids.size() > 1) {
+    group_choices_ = plan_.samples;
+  } else {
+    constexpr size_t kGroupsOfWindow = 4;  // so that a window stays about as full
+    group_choices_ =
+        plan_.window > 0 ? (plan_.window + kGroupsOfWindow - 1) / kGroupsOfWindow : all;
   }
-  requests.clear();
+  for (size_t first = 0; first < all; first += group_choices_) {
+    waiting_.push_back(group_of(first));
+  }
+  waiting_choices_ = all;
+  submissions_.resize(waiting_.size());
+  submit_some();
   if (unfinished_ == 0 && !over_) end();  // no prompts
+}
+
+void GenerationRun::submit_some() {
+  size_t all = plan_.choices.size(), window = plan_.window > 0 ? plan_.window : all;
+  while (!waiting_.empty() && !over_) {
+    size_t count = choices_of(waiting_.front());
+    if (running() > 0 && running() + count > window) return;
+    size_t group = waiting_.front();
+    waiting_.pop_front();
+    waiting_choices_ -= count;
+    if (!submit(group)) return;
+  }
+}
+
+// False: the request has failed, or the group waits again.
+bool GenerationRun::submit(size_t group) {
+  size_t first = group * group_choices_, count = choices_of(group);
+  auto begin = plan_.requests.begin() + first;
+  std::vector<GenerateRequest> requests(begin, begin + count);
+  auto self = shared_from_this();
+  auto submission = service_.submit(
+      plan_.rids[plan_.rids.size() > 1 ? first / plan_.samples : 0], std::move(requests),
+      {.event = [self, first](size_t index,
+                              const TokenEvent& event) { self->take(first + index, event); },
+       .rejected = [self, group](const Error& error) { self->reject(group, error); }},
+      trace_, names(first, count));
+  if (!submission) {
+    reject(group, submission.error());
+    return false;
+  }
+  submissions_[group] = std::move(*submission);
+  return true;
+}
+
+// While others of the request run, a group for which there is no room is tried again.
+void GenerationRun::reject(size_t group, const Error& error) {
+  if (over_) return;
+  bool later =
+      plan_.window > 0 && error.code == ErrorCode::kExhausted && running() > choices_of(group);
+  if (!later) return fail(error);
+  submissions_[group] = nullptr;
+  waiting_.push_front(group);
+  waiting_choices_ += choices_of(group);
 }
 
 // Of the `count` runs from `first` on, for a client that may lose this server.
@@ -101,7 +154,7 @@ std::vector<RunName> GenerationRun::names(size_t first, size_t count) const {
 
 std::string_view GenerationRun::place(size_t index) const {
   size_t group = group_of(index);
-  if (group >= submissions_.size()) return {};
+  if (group >= submissions_.size() || submissions_[group] == nullptr) return {};
   return submissions_[group]->place(index - group * group_choices_);
 }
 
@@ -112,6 +165,9 @@ void GenerationRun::take(size_t index, const TokenEvent& event) {
   if (event.is_progress() && (marks_ || !plan_.stream)) return;
   TextDelta delta = choice.stream.take(event);
   if (choice.stream.finish() == FinishReason::kError) return fail(choice.stream.error());
+  if (plan_.all_or_nothing && is_cut_short(choice.stream.finish())) {
+    return fail(Error{ErrorCode::kCancelled, "the request was cancelled or took too long"});
+  }
   frames_.clear();
   constexpr size_t kBehindBytes = 64 << 10;
   choice.behind = plan_.stream && !marks_ && responder_->unsent_bytes() > kBehindBytes;
@@ -126,6 +182,7 @@ void GenerationRun::take(size_t index, const TokenEvent& event) {
   }
   if (unfinished_ == 0) return end();
   if (plan_.stream) send();
+  submit_some();
 }
 
 void GenerationRun::send() {
@@ -159,7 +216,9 @@ void GenerationRun::abandon(FinishReason reason) {
   over_ = true;
   // Move out of the member first: this may release the last sinks, and with them this object.
   auto submissions = std::exchange(submissions_, {});
-  for (const auto& submission : submissions) service_.abandon(submission, reason);
+  for (const auto& submission : submissions) {
+    if (submission != nullptr) service_.abandon(submission, reason);
+  }
 }
 
 // Parses a request's body into its plan.
@@ -255,7 +314,8 @@ std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
   CHECK(prompt.samples > 0, "{}", prompt.samples);
   samples = as_size(prompt.samples);
   auto sequences_max = as_size(llm.config().queued_max);
-  if (choices.size() + samples > sequences_max) {  // checked before copying per sample
+  bool fits = window > 0 || choices.size() + samples <= sequences_max;
+  if (!fits) {  // checked before copying per sample
     return std::unexpected(
         RequestError({ErrorCode::kInvalidArgument,
                       fmt::format("prompts times n are more than {}, which is what the queue holds",

@@ -73,6 +73,10 @@ struct GenerationPlan {
   size_t samples = 1;             // choices per prompt
   std::vector<std::string> rids;  // one for the request, or one per prompt; for /abort_request
   bool stream = false;
+  // How many choices may be in the engine at a time; 0: all, which its queue then has to hold.
+  size_t window = 0;
+  // A choice that is cancelled or takes too long fails the request: no part of an answer is of use.
+  bool all_or_nothing = false;
   // Reported in the answer: unenforced parts of the grammars, tools that the model is not offered.
   std::vector<std::string> warnings;
   std::unique_ptr<Answer> answer;
@@ -81,8 +85,8 @@ struct GenerationPlan {
   std::shared_ptr<const CompiledGrammars> compiled = {};
   std::map<GrammarSource, std::string> missing = {};  // with the fields that they came from
 
-  // Tokenizes one prompt and adds its samples. All prompts have the same number of samples. At most
-  // as many sequences as the engine's queue holds.
+  // Tokenizes one prompt and adds its samples. All prompts have the same number of samples. Without
+  // a window, at most as many sequences as the engine's queue holds.
   std::expected<void, RequestError> add_prompt(const Llm& llm, const PromptRequest& prompt);
   // Checks that there is one rid, or one per prompt.
   std::expected<void, RequestError> check_rids() const;

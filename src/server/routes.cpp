@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "server/anthropic/endpoints.h"
+#include "server/embed/endpoints.h"
 #include "server/error.h"
 #include "server/llamacpp/endpoints.h"
 #include "server/ollama/endpoints.h"
@@ -36,6 +37,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/v1/models/{id}", show_model},
     {"POST", "/v1/completions", handle_completions},
     {"POST", "/v1/chat/completions", handle_chat_completions},
+    {"POST", "/v1/embeddings", handle_embeddings},
     {"POST", "/v1/chat/completions/input_tokens", handle_count_chat_tokens},
     {"POST", "/v1/responses", handle_responses},
     {"POST", "/v1/responses/input_tokens", handle_count_response_tokens},
@@ -50,8 +52,8 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/api/show", handle_ollama_show},
     {"GET", "/api/ps", ollama_ps},
     {"GET", "/api/version", ollama_version},
-    {"POST", "/api/embed", ollama_unsupported},
-    {"POST", "/api/embeddings", ollama_unsupported},
+    {"POST", "/api/embed", handle_ollama_embed},
+    {"POST", "/api/embeddings", handle_ollama_embeddings},
     {"POST", "/api/pull", handle_ollama_pull},
     {"POST", "/api/push", ollama_unsupported},
     {"POST", "/api/create", ollama_unsupported},
@@ -66,13 +68,13 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/slots/{id}", llama_unsupported},
     {"GET", "/lora-adapters", llama_adapters},
     {"POST", "/lora-adapters", llama_unsupported},
-    {"POST", "/embedding", llama_unsupported},
-    {"POST", "/embeddings", llama_unsupported},
-    {"POST", "/v1/embeddings", llama_unsupported},
-    {"POST", "/rerank", llama_unsupported},
-    {"POST", "/reranking", llama_unsupported},
-    {"POST", "/v1/rerank", llama_unsupported},
-    {"POST", "/v1/reranking", llama_unsupported},
+    {"POST", "/embedding", handle_llama_embedding},
+    {"POST", "/embeddings", handle_llama_embedding},
+    {"POST", "/rerank", handle_rerank},
+    {"POST", "/reranking", handle_rerank},
+    {"POST", "/v1/rerank", handle_rerank},
+    {"POST", "/v1/reranking", handle_rerank},
+    {"POST", "/v2/rerank", handle_rerank},
     {"POST", "/chat/completions", handle_chat_completions},
     {"POST", "/chat/completions/input_tokens", handle_count_chat_tokens},
     {"POST", "/responses", handle_responses},
@@ -87,7 +89,9 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/v1/detokenize", handle_detokenize},
     {"POST", "/parse_function_call", handle_parse_function_call},
     {"POST", "/separate_reasoning", handle_separate_reasoning},
+    {"POST", "/encode", handle_encode},
     {"POST", "/v1/score", handle_score},
+    {"POST", "/score", handle_score},
     {"GET", "/get_model_info", model_info},
     {"GET", "/model_info", model_info},
     {"GET", "/get_server_info", server_info},

@@ -638,6 +638,10 @@ bool Builder::prediction() const {
   return loader_->options_.prediction;
 }
 
+bool Builder::headless() const {
+  return loader_->options_.headless;
+}
+
 int64_t Builder::draft_vocabulary() const {
   return loader_->options_.draft_vocabulary;
 }

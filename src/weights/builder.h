@@ -98,8 +98,10 @@ struct LoadOptions {
   // Of attention to blocks, in place of what the model says; 0: the model's own.
   int64_t moba_block_tokens = 0, moba_top_k = 0;
   std::optional<bool> moba_decode;  // likewise, for generated tokens
-  Rank rank;                        // the rank whose part of the weights is read
-  bool dry = false;                 // only check and count; read and reserve nothing
+  // The checkpoint has no output head. The embedding takes its place, and no logits may be used.
+  bool headless = false;
+  Rank rank;         // the rank whose part of the weights is read
+  bool dry = false;  // only check and count; read and reserve nothing
   LoadProgress progress;
 };
 
@@ -265,6 +267,8 @@ class Builder {
   bool prediction() const;
   // LoadOptions::draft_vocabulary.
   int64_t draft_vocabulary() const;
+  // LoadOptions::headless.
+  bool headless() const;
   // LoadOptions::moba_block_tokens, moba_top_k and moba_decode.
   int64_t moba_block_tokens() const;
   int64_t moba_top_k() const;

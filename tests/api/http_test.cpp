@@ -1,7 +1,10 @@
 // The HTTP protocol: valid requests, and the errors for invalid ones.
 #include <fmt/format.h>
 
+#include <atomic>
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "api/server_fixture.h"
 #include "base/json.h"
@@ -311,17 +314,46 @@ TEST_F(Http, ASlashAtTheEndOfAPathSaysNothing) {
   EXPECT_EQ(get("/nothing/").status, 404);
 }
 
-TEST_F(Http, WhatTheServerDoesNotComputeIsARequestsError) {
+TEST_F(Http, AListOfTextsMayBeLongerThanTheQueue) {
+  engine.queued_max = 8;
   start();
-  for (const char* path : {"/v1/embeddings", "/api/embed"}) {
-    Client client = this->client();
-    client.send(std::string("POST ") + path +
-                " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}");
-    Response answer = client.response();
-    EXPECT_EQ(answer.status, 400) << path;
-    EXPECT_NE(answer.body.find("computes no embeddings"), std::string::npos) << answer.body;
-    EXPECT_EQ(answer.body.find("internal_error"), std::string::npos) << answer.body;
-  }
+  std::string prompts;
+  for (int i = 0; i < 100; ++i)
+    prompts += fmt::format("{}[{},5,{}]", i > 0 ? "," : "", i % 60, i % 7);
+  Response all = client().post("/v1/embeddings", R"({"input":[)" + prompts + "]}");
+  ASSERT_EQ(all.status, 200) << all.body;
+  Json data = Json::parse(all.body)["data"];
+  ASSERT_EQ(data.size(), 100u);
+  Response one = client().post("/v1/embeddings", R"({"input":[37,5,2]})");
+  EXPECT_EQ(Json::parse(one.body)["data"][0]["embedding"], data[37]["embedding"]);
+  // One prompt that is refused ends the whole request, wherever it is.
+  Response refused = client().post("/v1/embeddings", R"({"input":[)" + prompts + ",[64]]}");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_TRUE(refused.body.contains("token 64")) << refused.body;
+  EXPECT_TRUE(back_to_base());
+}
+
+// And nothing of it is submitted after that.
+TEST_F(Http, AnAbortedListOfTextsFailsAsAWhole) {
+  engine.queued_max = 8;
+  start();
+  std::string prompt = "5", prompts;
+  for (int i = 1; i < 1000; ++i) prompt += ",5";
+  for (int i = 0; i < 1000; ++i)
+    prompts += fmt::format("{}[{},{}]", i > 0 ? "," : "", i % 60, prompt);
+  std::atomic<bool> answered = false;
+  std::jthread aborts([&] {
+    while (!answered) {
+      client().post("/abort_request", R"({"abort_all":true})");
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  Response answer = client().post("/v1/embeddings", R"({"input":[)" + prompts + "]}");
+  answered = true;
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_TRUE(answer.body.contains("the request was cancelled")) << answer.body;
+  EXPECT_TRUE(back_to_base());
+  EXPECT_LT(counts().engine.prompt_tokens + counts().engine.cached_tokens, 900'000);
 }
 
 TEST_F(Http, AHandlerThatFailsIsAnsweredFor) {

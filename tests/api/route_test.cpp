@@ -100,6 +100,15 @@ TEST_F(RouteApi, PassesOnTheProgressOfPrompts) {
   }
 }
 
+TEST_F(RouteApi, EmbeddingsAreThoseOfTheWorker) {
+  start(2);
+  std::string body = R"({"input": [[5, 6, 7], [8, 9], [10, 11, 12, 13]]})";
+  Response routed = Client(port()).post("/v1/embeddings", body);
+  ASSERT_EQ(routed.status, 200) << routed.body;
+  Response direct = Client(workers_[0]->port()).post("/v1/embeddings", body);
+  EXPECT_EQ(Json::parse(routed.body)["data"], Json::parse(direct.body)["data"]);
+}
+
 std::string timeless(std::string events) {
   constexpr std::string_view kKey = "\"created\":";
   for (size_t at = 0; (at = events.find(kKey, at)) != events.npos;) {

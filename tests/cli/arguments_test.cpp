@@ -206,7 +206,7 @@ TEST(Arguments, ValuesThatMeanWhatIsDoneAnywayAreAccepted) {
                          {"--stream-interval", "1", "10"},
                          {"--disaggregation-mode", "null", "prefill"},
                          {"--moe-a2a-backend", "none", "deepep"},
-                         {"--runner", "generate", "pooling"},
+                         {"--runner", "generate", "draft"},
                          {"--prio", "0", "2"},
                          {"--radix-eviction-policy", "LRU", "lfu"},
                          {"--hf-overrides", "{ }", R"({"a":1})"},

@@ -92,6 +92,16 @@ TEST_F(Hub, PullsWhatAnEngineNeedsInTheLayoutOfTheCache) {
   EXPECT_EQ(server.body_bytes, before) << "it is there already";
 }
 
+TEST_F(Hub, PullsWhatSaysHowEmbeddingsArePooled) {
+  server.files["modules.json"] = "[]";
+  server.files["1_Pooling/config.json"] = "{}";
+  server.files["2_Dense/config.json"] = "{}";
+  ASSERT_EQ(pull().exit_code, 0);
+  EXPECT_EQ(read_file(snapshot() + "/modules.json").value(), "[]");
+  EXPECT_EQ(read_file(snapshot() + "/1_Pooling/config.json").value(), "{}");
+  EXPECT_FALSE(std::filesystem::exists(snapshot() + "/2_Dense"));
+}
+
 TEST_F(Hub, FetchesForClientsOfTheServer) {
   test::ServingProgram serving(test::nano_model());
   test::Client client(std::stoi(serving.url.substr(serving.url.rfind(':') + 1)));

@@ -237,6 +237,28 @@ TEST(Score, TextIsTokenizedFirst) {
   EXPECT_EQ(json["ids"], ids["ids"]);
 }
 
+TEST(Embed, EveryLineIsATextOfItsOwn) {
+  ProgramResult lines =
+      run_program(on_nano({"embed"}, {"-", "--lines", "--dimensions", "4"}), "a cat\n\na dog\r\n");
+  ASSERT_EQ(lines.exit_code, 0) << lines.err;
+  EXPECT_EQ(std::ranges::count(lines.out, '\n'), 2);
+  EXPECT_EQ(std::ranges::count(lines.out, ' '), 2 * 3);
+  ProgramResult one = run_program(on_nano({"embed"}, {"a dog", "--dimensions", "4"}));
+  EXPECT_TRUE(lines.out.ends_with("\n" + one.out)) << lines.out << one.out;
+  Json json = parse_output(run_program(on_nano({"embed"}, {"a dog", "--json"})));
+  EXPECT_EQ(keys(json), (Words{"embedding", "text"}));
+  EXPECT_GT(json["embedding"].size(), 4u);
+}
+
+TEST(Embed, ATableComparesTexts) {
+  ProgramResult table = run_program(on_nano({"embed"}, {"-", "--compare"}), "a cat\na dog\n");
+  EXPECT_TRUE(table.out.starts_with(" 1.0000 ")) << table.out << table.err;
+  EXPECT_NE(table.out.find(" 1.0000  a dog\n"), std::string::npos) << table.out;
+  ProgramResult none = run_program(on_nano({"embed"}, {"-", "--lines"}), "\n");
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_NE(none.err.find("no text to embed"), std::string::npos) << none.err;
+}
+
 TEST(Tokenize, RoundTrip) {
   Json json = parse_output(run_program(on_nano({"tokenize"}, {"Once upon a time", "--json"})));
   EXPECT_EQ(keys(json), (Words{"ids", "tokens"}));

@@ -266,3 +266,16 @@ def test_options_of_peers_that_mean_nothing(model):
 def test_a_model_that_is_not_there():
     with pytest.raises((ValueError, LookupError, OSError), match="nowhere"):
         banyan.Engine(model_path="/nowhere")
+
+
+def test_embeddings(engine):
+    one = engine.embed(START)
+    assert one.typecode == "f" and math.isclose(sum(x * x for x in one), 1, abs_tol=1e-5)
+    both = engine.embed([START, "A dog"])
+    assert both[0] == one != both[1]
+    assert engine.embed(input_ids=engine.encode(START)) == one
+    assert len(engine.embed(START, dimensions=8)) == 8
+    with pytest.raises(ValueError, match="dimensions is 100000"):
+        engine.embed(START, dimensions=100000)
+    with pytest.raises(ValueError, match="exactly one of"):
+        engine.embed()

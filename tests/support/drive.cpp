@@ -34,6 +34,7 @@ void Heard::hear(const TokenEvent& event) {
   finish = event.finish;
   matched_stop = event.matched_stop;
   cached_tokens = event.cached_tokens;
+  embedding.assign(event.embedding.begin(), event.embedding.end());
   error = event.error;
 }
 

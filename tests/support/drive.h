@@ -24,6 +24,7 @@ struct Heard {
   int ends = 0;  // events with a finish reason; one when all went well
   TokenId matched_stop = -1;
   int64_t cached_tokens = 0;
+  std::vector<float> embedding;
   Error error;
 
   void hear(const TokenEvent& event);

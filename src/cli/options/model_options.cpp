@@ -73,6 +73,24 @@ void add_weight_options(CLI::App& app, EngineConfig& config) {
       ->type_name("NAME");
 }
 
+void add_embedding_options(CLI::App& app, EngineConfig& config) {
+  app.add_option("--pooling", config.pooling,
+                 "Which hidden state is a text's embedding: the last token's, or the mean of all; "
+                 "auto: as the model's files say, else the last")
+      ->transform(one_of({"auto", "last", "mean"}))
+      ->type_name("NAME");
+  app.add_flag("--is-embedding", config.embedding_model,
+               "The model is made for embeddings, though its files do not say so: documents are "
+               "ranked by the cosine of embeddings");
+  app.add_flag("--embedding,--embeddings", config.embedding_model, "")->group("");
+  for (const char* name : {"--runner", "--task", "--convert"}) {  // vLLM's
+    add_hidden_choice(app, name, {"auto", "none", "generate", "pooling", "embed"},
+                      [&config](const std::string& value) {
+                        config.embedding_model |= value == "pooling" || value == "embed";
+                      });
+  }
+}
+
 void add_text_options(CLI::App& app, EngineConfig& config) {
   OptionGroup group(app, "Text");
   app.add_option("--chat-template,--chat-template-file", config.chat_template,
@@ -88,6 +106,7 @@ void add_text_options(CLI::App& app, EngineConfig& config) {
                     [&config](const std::string& name) {
                       config.sampling_defaults = name == "vllm" ? "openai" : "model";
                     });
+  add_embedding_options(app, config);
 }
 
 // llama.cpp's types of keys and of values.

@@ -50,6 +50,7 @@ constexpr std::array kAlways = std::to_array<Explained>({
     {"--no-context-shift", "a context is never shifted"},
     {"--no-mmap", "weights are always read into memory"},
     {"--swa-full", "windows are cached as far as they can be used again"},
+    {"--reranking,--rerank", "documents are always ranked on request"},
     {"--enable-torch-compile", "kernels are compiled ahead of time"},
 });
 
@@ -108,7 +109,6 @@ constexpr std::array kNeutral = std::to_array<Neutral>({
     {"--stream-interval", "1"},
     {"--disaggregation-mode", "null"},
     {"--moe-a2a-backend", "none"},
-    {"--runner", "auto|generate"},
     {"--prio", "0"},
     {"--radix-eviction-policy", "lru"},
     {"--json-model-override-args,--hf-overrides,--override-generation-config", "{}"},
@@ -141,7 +141,6 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--enable-lora,--lora-paths,--lora-modules,--lora,--max-loras-per-batch,--max-lora-rank",
     "--admin-api-key",
     "--ssl-keyfile-password,--ssl-ciphers",
-    "--is-embedding,--embedding,--embeddings,--pooling,--reranking,--rerank",
     "--crash-dump-folder",
 });
 

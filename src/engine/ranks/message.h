@@ -31,9 +31,9 @@ template <class B, class F>
   requires std::is_same_v<std::remove_const_t<B>, Batch>
 void for_each_member(B& batch, F f) {
   auto& [tokens, positions, axes, embeddings, spans, prompts, drafts, adapters, shared, tables,
-         copies, logits] = batch;
+         copies, logits, hidden] = batch;
   f(tokens), f(positions), f(axes), f(embeddings), f(spans), f(prompts), f(drafts), f(adapters);
-  f(shared), f(tables), f(copies), f(logits);
+  f(shared), f(tables), f(copies), f(logits), f(hidden);
 }
 
 class MessageWriter {

@@ -113,6 +113,7 @@ Status EngineConfig::validate() const {
   constexpr int64_t kTokensMax = int64_t{1} << 31;
   if (model_path.empty()) return invalid_argument("model_path is empty; give a model folder");
   TRY(dtype_or_one_of("dtype", dtype));
+  TRY(one_of("pooling", pooling, std::array<std::string_view, 3>{"auto", "last", "mean"}));
   TRY(one_of("load_format", load_format, std::array<std::string_view, 2>{"auto", "dummy"}));
   std::string_view format = std::string_view(quantization).substr(0, quantization.find(':'));
   if (!stored_method(format)) {
@@ -191,6 +192,18 @@ Status SamplingParams::validate() const {
   TRY(in_range("dry_penalty_last_n", dry_penalty_last_n, -1, kWindowMax));
   for (auto [token, bias] : logit_bias) TRY(in_range("logit_bias", bias, -kBiasMax, kBiasMax));
   return {};
+}
+
+const char* to_string(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::kNone:
+      return "none";
+    case Pooling::kLast:
+      return "last";
+    case Pooling::kMean:
+      return "mean";
+  }
+  return "unknown";
 }
 
 const char* to_string(FinishReason reason) {

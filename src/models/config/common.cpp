@@ -24,13 +24,14 @@ std::string_view scope_of_language(const Builder& b, const DecoderDefaults& defa
 
 // Whether embedding and output head share one matrix. They do not if the checkpoint has an lm_head;
 // if config.json has no such key, the tensors decide. Some tied checkpoints store the matrix only
-// as lm_head.
+// as lm_head. Without any head the embedding takes its place.
 bool read_tied(const ConfigFile& config, const Builder& b, const DecoderConfig& c,
                bool tied_default) {
   bool has_head = b.has("lm_head.weight");
   bool has_embedding = (b / c.scope / c.embedding).has("weight");
   if (!config.has("tie_word_embeddings")) return (has_embedding || tied_default) && !has_head;
-  return config.flag("tie_word_embeddings") && !(has_head && has_embedding);
+  bool tied = config.flag("tie_word_embeddings") && !(has_head && has_embedding);
+  return tied || b.headless();
 }
 
 int64_t count_prediction_layers(const ConfigFile& config) {

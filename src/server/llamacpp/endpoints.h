@@ -11,10 +11,12 @@ namespace banyan {
 
 // Body readers; see Planner and JsonEndpoint.
 Parsed<GenerationPlan> plan_llama_completion(const RequestContext& context, const Json& body);
+Parsed<GenerationPlan> plan_llama_embedding(const RequestContext& context, const Json& body);
 Parsed<GenerationPlan> plan_infill(const RequestContext& context, const Json& body);
 Parsed<Json> apply_template(const RequestContext& context, const Json& body);
 
 void handle_llama_completion(Service& service, HttpRequest request, ResponderPtr responder);
+void handle_llama_embedding(Service& service, HttpRequest request, ResponderPtr responder);
 void handle_infill(Service& service, HttpRequest request, ResponderPtr responder);
 void handle_apply_template(Service& service, HttpRequest request, ResponderPtr responder);
 void llama_props(Service& service, HttpRequest request, ResponderPtr responder);

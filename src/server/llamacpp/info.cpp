@@ -25,10 +25,7 @@ std::string special_text(const std::optional<SpecialToken>& token) {
 
 std::string_view why_unsupported(std::string_view path) {
   if (path.starts_with("/slots")) return "the cache is keyed by prefixes; it has no slots";
-  if (path.starts_with("/lora")) return "LoRA adapters are not supported";
-  bool ranks = path.find("rerank") != path.npos;
-  return ranks ? "this server generates text and ranks no documents"
-               : "this server generates text and computes no embeddings";
+  return "LoRA adapters are not supported";
 }
 
 }  // namespace
@@ -93,10 +90,8 @@ void llama_adapters(Service&, HttpRequest, ResponderPtr responder) {
 }
 
 void llama_unsupported(Service&, HttpRequest request, ResponderPtr responder) {
-  bool of_openai = request.path.starts_with("/v1/");  // whose clients retry after a 501
   responder->respond_error(
-      of_openai ? 400 : 501,
-      fmt::format("{} is not supported: {}", request.path, why_unsupported(request.path)));
+      501, fmt::format("{} is not supported: {}", request.path, why_unsupported(request.path)));
 }
 
 }  // namespace banyan

@@ -12,10 +12,14 @@ namespace banyan {
 // Body readers; see Planner and JsonEndpoint.
 Parsed<GenerationPlan> plan_ollama_chat(const RequestContext& context, const Json& body);
 Parsed<GenerationPlan> plan_ollama_generate(const RequestContext& context, const Json& body);
+Parsed<GenerationPlan> plan_ollama_embed(const RequestContext& context, const Json& body);
+Parsed<GenerationPlan> plan_ollama_embeddings(const RequestContext& context, const Json& body);
 Parsed<Json> show_ollama_model(const RequestContext& context, const Json& body);
 
 void handle_ollama_chat(Service& service, HttpRequest request, ResponderPtr responder);
 void handle_ollama_generate(Service& service, HttpRequest request, ResponderPtr responder);
+void handle_ollama_embed(Service& service, HttpRequest request, ResponderPtr responder);
+void handle_ollama_embeddings(Service& service, HttpRequest request, ResponderPtr responder);
 void handle_ollama_show(Service& service, HttpRequest request, ResponderPtr responder);
 // Downloads a model into the hub cache for a later `banyan serve`. This server keeps its own model.
 void handle_ollama_pull(Service& service, HttpRequest request, ResponderPtr responder);

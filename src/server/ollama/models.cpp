@@ -49,6 +49,7 @@ Json model_of(const Service& service) {
 }
 
 Json capabilities_of(const RequestContext& context) {
+  if (context.llm.is_embedding_model()) return Json::array({"embedding"});
   Json list = Json::array({"completion"});
   if (context.syntax.tool_calls != nullptr) list.push_back("tools");
   if (context.syntax.reasoning != nullptr) list.push_back("thinking");
@@ -116,12 +117,9 @@ void ollama_version(Service& service, HttpRequest, ResponderPtr responder) {
 }
 
 void ollama_unsupported(Service&, HttpRequest request, ResponderPtr responder) {
-  bool embeds = request.path.starts_with("/api/embed");
-  responder->respond_error(
-      400, request.path + (embeds ? " is not supported: this server generates text and computes no "
-                                    "embeddings"
-                                  : " is not supported yet: this server runs the one model that it "
-                                    "was started with"));
+  responder->respond_error(400, request.path +
+                                    " is not supported yet: this server runs the one model that it "
+                                    "was started with");
 }
 
 }  // namespace banyan

@@ -11,6 +11,7 @@
 #include "base/signed.h"
 #include "llm/llm_parts.h"
 #include "server/fields/infill.h"
+#include "server/fields/prompts.h"
 #include "server/generation.h"
 #include "server/json/text.h"
 #include "server/json/writer.h"
@@ -268,41 +269,6 @@ class CompletionAnswer final : public Answer {
   std::vector<State> states_;
 };
 
-// Reads the prompts, each as text or as ids. Errors are recorded in `fields`.
-std::vector<PromptRequest> read_prompts(RequestFields& fields, const PromptRequest& options,
-                                        const EngineConfig& limits) {
-  std::vector<PromptRequest> prompts;
-  auto ids_max = as_size(limits.prompt_tokens_max);
-  auto add = [&](const Json& prompt) {
-    PromptRequest& added = prompts.emplace_back(options);
-    if (prompt.is_string()) {
-      added.text.text = prompt;
-      return;
-    }
-    auto ids = read_token_ids(prompt, "prompt", ids_max);
-    if (!ids) return fields.fail("prompt", ids.error().message.substr(6));
-    if (ids->empty()) return fields.fail("prompt", " has no tokens");
-    added.text.ids = std::move(*ids);
-  };
-  const Json* prompt = fields.find("prompt");
-  if (prompt == nullptr) {
-    fields.fail("prompt", " is missing");
-  } else if (prompt->is_string() || is_packed(*prompt) ||
-             (prompt->is_array() && !prompt->empty() && prompt->front().is_number())) {
-    add(*prompt);
-  } else if (!prompt->is_array() || prompt->empty()) {
-    fields.fail("prompt", fmt::format(" is {}; it must be a string, a list of strings, a list of "
-                                      "token ids or a list of such lists",
-                                      show(*prompt)));
-  } else if (std::ssize(*prompt) * options.samples > kSequencesMax) {
-    fields.fail("prompt", fmt::format(" has {} entries, times n = {}; the limit is {} together",
-                                      prompt->size(), options.samples, kSequencesMax));
-  } else {
-    for (const Json& one : *prompt) add(one);
-  }
-  return prompts;
-}
-
 // best_of: the number of samples to generate, of which n are returned.
 void read_best_of(RequestFields& fields, PromptRequest& prompt, CompletionOptions& options) {
   std::optional<int64_t> best_of = fields.integer_if("best_of", 1, kSamplesMax);
@@ -383,7 +349,12 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
   GenerationPlan plan(context.compiled);
   plan.rids = read_rids(fields, id);
   plan.stream = options.stream;
-  std::vector<PromptRequest> prompts = read_prompts(fields, prompt, limits);
+  std::vector<PromptRequest> prompts;
+  for (GivenPrompt& given : read_prompts(fields, "prompt", prompt.samples, limits)) {
+    prompts.push_back(prompt);
+    prompts.back().text.text = std::move(given.text);
+    prompts.back().text.ids = std::move(given.ids);
+  }
   TRY(fields.finish());
   if (!suffix.empty()) {
     if (Status filled = fill_in(llm, suffix, prompts); !filled) {

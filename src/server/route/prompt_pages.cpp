@@ -12,6 +12,7 @@ PrefixNamespace namespace_of(const GenerationOptions& options) {
 }
 
 int64_t cacheable_tokens(const GenerateRequest& request) {
+  if (request.options.pooling == Pooling::kMean) return 0;  // it needs the state of every token
   int64_t tokens = std::ssize(request.prompt) - 1;
   return std::clamp<int64_t>(request.options.prompt_logprobs_begin.value_or(tokens), 0, tokens);
 }

@@ -568,7 +568,8 @@ void RemoteGenerator::fail(const JobPtr& job, const Error& error) {
 
 void RemoteGenerator::finish(const JobPtr& job, const TokenEvent& event) {
   bool whole = event.finish == FinishReason::kStop || event.finish == FinishReason::kLength;
-  if (whole) output_tokens_ += kOutputBlend * (std::ssize(job->tokens) - output_tokens_);
+  bool generated = whole && job->wire.request.options.max_new_tokens > 0;
+  if (generated) output_tokens_ += kOutputBlend * (std::ssize(job->tokens) - output_tokens_);
   end(job);
   job->submission->deliver(job->index, event);
 }

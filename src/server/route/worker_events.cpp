@@ -11,7 +11,7 @@
 namespace banyan {
 namespace {
 
-constexpr size_t kRefusalBytesMax = 300;
+constexpr size_t kErrorBodyBytesMax = 300;
 
 bool refuses(int http_status) {
   return http_status >= 400 && http_status < 500;
@@ -43,7 +43,7 @@ void WorkerEvents::open(KvPosition position) {
 
 void WorkerEvents::take(int http_status, std::string_view bytes) {
   if (http_status != 200) {
-    refusal_ += bytes.substr(0, kRefusalBytesMax - std::min(kRefusalBytesMax, refusal_.size()));
+    refusal_ += bytes.substr(0, kErrorBodyBytesMax - std::min(kErrorBodyBytesMax, refusal_.size()));
     return;
   }
   reader_.add(bytes);

@@ -1,4 +1,4 @@
-// POST /v1/score: the probability of each label token after query and item.
+// SGLang's POST /v1/score: the probability of each label token after query and item.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/signed.h"
+#include "server/embed/endpoints.h"
 #include "server/generation.h"
 #include "server/json/writer.h"
 #include "server/openai/format.h"
@@ -129,6 +130,9 @@ Parsed<std::vector<std::vector<TokenId>>> read_labels(RequestFields& fields, siz
 }  // namespace
 
 Parsed<GenerationPlan> plan_score(const RequestContext& context, const Json& body) {
+  for (const char* name : {"text_1", "data_1", "queries"}) {
+    if (body.is_object() && body.contains(name)) return plan_pair_score(context, body);
+  }
   constexpr float kTemperatureMin = 1e-3f, kTemperatureMax = 1e3f;
   const Llm& llm = context.llm;
   RequestFields fields(body);
@@ -142,6 +146,7 @@ Parsed<GenerationPlan> plan_score(const RequestContext& context, const Json& bod
   std::string model = answered_model(fields, context);
   GenerationPlan plan(context.compiled);
   plan.rids = {context.request_id};
+  plan.all_or_nothing = true;
   TRY(fields.finish());
   for (size_t i = 0; i < sequences.size(); ++i) {
     PromptRequest prompt{.text = std::move(sequences[i])};

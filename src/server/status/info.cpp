@@ -219,7 +219,7 @@ void health_generate(Service& service, HttpRequest request, ResponderPtr respond
   };
   std::vector<GenerateRequest> requests(1);
   requests[0].prompt = {0};
-  requests[0].options.max_new_tokens = 1;
+  requests[0].options.max_new_tokens = service.engine_info().generates ? 1 : 0;
   requests[0].sampling.temperature = 0;
   auto submission = service.submit(request.id, std::move(requests), std::move(sinks));
   if (!submission) return respond_rejected(service, submission.error(), responder);
@@ -266,7 +266,7 @@ void model_info(Service& service, HttpRequest, ResponderPtr responder) {
   const EngineConfig& config = service.engine_config();
   responder->respond(200, Json{{"model_path", config.model_path},
                                {"tokenizer_path", config.model_path},
-                               {"is_generation", true},
+                               {"is_generation", !service.llm().is_embedding_model()},
                                {"preferred_sampling_params", nullptr},
                                {"weight_version", "default"},
                                {"has_image_understanding", false},

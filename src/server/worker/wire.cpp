@@ -62,6 +62,7 @@ void visit_members(T& o, Visit visit) {
   visit("logprob_token_ids", o.logprob_token_ids);
   visit("prompt_logprobs_begin", o.prompt_logprobs_begin);
   visit("prompt_progress", o.prompt_progress);
+  visit("pooling", o.pooling);
   visit("prediction_token_ids", o.prediction_token_ids);
   visit("draft_tokens_max", o.draft_tokens_max);
   visit("drafter", o.drafter);
@@ -251,14 +252,22 @@ Status read(const Json& json, std::string_view name, T& value) {
   return {};
 }
 
-Status read(const Json& json, std::string_view name, GrammarSource::Kind& kind) {
+template <class Enum>
+Status read_enum(const Json& json, std::string_view name, Enum last, std::string_view expected,
+                 Enum& value) {
   int number = 0;
   TRY(read(json, name, number));
-  if (number < 0 || number > static_cast<int>(GrammarSource::Kind::kStructuralTag)) {
-    return wrong(name, "a kind of grammar");
-  }
-  kind = static_cast<GrammarSource::Kind>(number);
+  if (number < 0 || number > static_cast<int>(last)) return wrong(name, expected);
+  value = static_cast<Enum>(number);
   return {};
+}
+
+Status read(const Json& json, std::string_view name, GrammarSource::Kind& kind) {
+  return read_enum(json, name, GrammarSource::Kind::kStructuralTag, "a kind of grammar", kind);
+}
+
+Status read(const Json& json, std::string_view name, Pooling& pooling) {
+  return read_enum(json, name, Pooling::kMean, "a kind of pooling", pooling);
 }
 
 template <class T>
@@ -356,12 +365,15 @@ Status check(const WireRequest& wire) {
 constexpr int kHasToken = 1, kFromPrompt = 2, kDrafted = 4;
 constexpr std::string_view kNoMessage = "\"\"";
 
+void append_bits(float value, std::string& out) {
+  fmt::format_to(std::back_inserter(out), "{}", std::bit_cast<uint32_t>(value));
+}
+
 void append_logprobs(std::span<const TokenLogprob> logprobs, std::string& out) {
-  auto at = std::back_inserter(out);
   out += '[';
   for (size_t i = 0; i < logprobs.size(); ++i) {
-    fmt::format_to(at, "{}{},{}", i > 0 ? "," : "", logprobs[i].token,
-                   std::bit_cast<uint32_t>(logprobs[i].logprob));
+    fmt::format_to(std::back_inserter(out), "{}{},", i > 0 ? "," : "", logprobs[i].token);
+    append_bits(logprobs[i].logprob, out);
   }
   out += ']';
 }
@@ -419,7 +431,12 @@ void append_event(const TokenEvent& e, std::string& out) {
   append_logprobs(e.top, out);
   out += ',';
   append_logprobs(e.chosen, out);
-  fmt::format_to(std::back_inserter(out), ",{},", static_cast<int>(e.error.code));
+  out += ",[";
+  for (size_t i = 0; i < e.embedding.size(); ++i) {
+    if (i > 0) out += ',';
+    append_bits(e.embedding[i], out);
+  }
+  fmt::format_to(std::back_inserter(out), "],{},", static_cast<int>(e.error.code));
   out += e.error.message.empty() ? kNoMessage : dump_json(e.error.message);
   out += "]\n";
 }
@@ -456,7 +473,7 @@ struct Scanner {
   }
 };
 
-float logprob_of(int64_t bits) {
+float float_of(int64_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits));
 }
 
@@ -466,7 +483,18 @@ void read_logprobs(Scanner& scanner, std::vector<TokenLogprob>& into) {
   while (scanner.good && !scanner.finds(']')) {
     if (!into.empty()) scanner.skip(',');
     auto token = static_cast<TokenId>(scanner.integer());
-    into.push_back({token, logprob_of(scanner.last_integer())});
+    into.push_back({token, float_of(scanner.last_integer())});
+  }
+  scanner.skip(']');
+  scanner.skip(',');
+}
+
+void read_embedding(Scanner& scanner, std::vector<float>& into) {
+  into.clear();
+  scanner.skip('[');
+  while (scanner.good && !scanner.finds(']')) {
+    if (!into.empty()) scanner.skip(',');
+    into.push_back(float_of(scanner.last_integer()));
   }
   scanner.skip(']');
   scanner.skip(',');
@@ -500,7 +528,7 @@ bool read_event(std::string_view text, WireLine& line) {
   e.from_prompt = (flags & kFromPrompt) != 0;
   e.drafted = (flags & kDrafted) != 0;
   e.token = static_cast<TokenId>(scanner.integer());
-  e.logprob = logprob_of(scanner.integer());
+  e.logprob = float_of(scanner.integer());
   int64_t finish = scanner.integer();
   if (finish < 0 || finish > static_cast<int>(FinishReason::kError)) return false;
   e.finish = static_cast<FinishReason>(finish);
@@ -512,8 +540,10 @@ bool read_event(std::string_view text, WireLine& line) {
   e.draft_tokens = scanner.integer();
   read_logprobs(scanner, line.top);
   read_logprobs(scanner, line.chosen);
+  read_embedding(scanner, line.embedding);
   e.top = line.top;
   e.chosen = line.chosen;
+  e.embedding = line.embedding;
   return read_error(scanner, e.error);
 }
 

@@ -6,11 +6,12 @@
 //
 // A line of an answer is one of
 //   [position, flags, token, logprob, finish, matched_stop, cached_tokens, restored_tokens,
-//    queued_ns, drafts, draft_tokens, [top], [chosen], error code, "error message"]
+//    queued_ns, drafts, draft_tokens, [top], [chosen], [embedding], error code, "error message"]
 //   {"rejected": [error code, "message"]}   nothing runs; the last line
 //   {"resumable": true}                     the worker leaves; another may go on; the last line
 // where flags are 1: has a token, 2: of the prompt, 4: drafted. Log-probabilities are the bits of
-// their f32, so that they arrive as they were; [top] is token, logprob, token, logprob...
+// their f32, so that they arrive as they were, and so are the values of an embedding; [top] is
+// token, logprob, token, logprob...
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@
 
 namespace banyan {
 
-inline constexpr int kWorkerProtocol = 4;
+inline constexpr int kWorkerProtocol = 5;
 
 // A request and the source of its constraint; `request.constraint` is null.
 struct WireRequest {
@@ -54,6 +55,7 @@ struct WireLine {
   Kind kind = Kind::kEvent;
   TokenEvent event;  // its spans point into this object; kRejected: `event.error` is the reason
   std::vector<TokenLogprob> top, chosen;
+  std::vector<float> embedding;
 };
 
 // Parses a line, without its line break, into `line`, reusing its memory. kCorrupt: it is none of

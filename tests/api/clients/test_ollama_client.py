@@ -72,6 +72,17 @@ def test_tools(client):
     assert answered.eval_count > 0
 
 
+def test_embed(client):
+    one = client.embed("stories", "a cat")
+    two = client.embed("stories", ["a cat", "a dog"], dimensions=8)
+    assert len(one.embeddings) == 1 and one.prompt_eval_count > 0
+    assert [len(e) for e in two.embeddings] == [8, 8]
+    assert sum(x * x for x in one.embeddings[0]) == pytest.approx(1, abs=1e-5)
+    old = client.embeddings("stories", "a cat").embedding
+    scale = sum(x * x for x in old) ** 0.5
+    assert [x / scale for x in old] == pytest.approx(one.embeddings[0], abs=1e-5)
+
+
 def test_errors(client):
     with pytest.raises(ollama.ResponseError, match="temperature") as refused:
         client.chat("stories", MESSAGES, options={"temperature": -1})
@@ -79,8 +90,6 @@ def test_errors(client):
     with pytest.raises(ollama.ResponseError) as refused:
         client.chat("llama3", MESSAGES)
     assert refused.value.status_code == 404
-    with pytest.raises(ollama.ResponseError, match="/api/embed is not supported"):
-        client.embed("stories", "text")
     with pytest.raises(ollama.ResponseError, match="not a model name of the form OWNER/NAME"):
         client.pull("llama3")
     assert client.pull("stories").status == "success"

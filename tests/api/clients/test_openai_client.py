@@ -51,6 +51,23 @@ def test_completion_of_lists(client):
     assert len(lists.choices) == 2 and lists.usage.prompt_tokens == 5
 
 
+def test_embeddings(client):
+    # The client asks for base64 and decodes it.
+    answer = client.embeddings.create(model="stories", input=["a cat", "a dog", "a cat"])
+    first, second, third = [item.embedding for item in answer.data]
+    assert first == third != second
+    assert sum(x * x for x in first) == pytest.approx(1, abs=1e-5)
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens > 0
+    numbers = client.embeddings.create(model="stories", input="a cat", encoding_format="float")
+    assert numbers.data[0].embedding == pytest.approx(first, abs=1e-7)
+    short = client.embeddings.create(model="stories", input="a cat", dimensions=16)
+    assert len(short.data[0].embedding) == 16
+    many = client.embeddings.create(model="stories", input=[f"text {i}" for i in range(600)])
+    assert len(many.data) == 600, "more than the engine's queue holds"
+    with pytest.raises(openai.BadRequestError, match="dimensions"):
+        client.embeddings.create(model="stories", input="a cat", dimensions=100000)
+
+
 def test_completion_stream(client):
     arguments = dict(model="stories", prompt="Once upon a time", max_tokens=20, temperature=0)
     whole = client.completions.create(**arguments)

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -33,6 +34,7 @@ WireRequest full_request() {
   r.options.cache_salt = "sält";
   r.options.client = "a secret key";
   r.options.draft_tokens_max = 4;
+  r.options.pooling = Pooling::kMean;
   wire.constraint.grammar = GrammarSource::regex("a|\"b\"");
   wire.constraint.early = {.tokens_min = std::numeric_limits<int64_t>::max(), .stops = {2, 3}};
   auto rules = std::make_shared<ThinkingRules>();
@@ -62,6 +64,7 @@ TEST(WorkerWire, ARequestArrivesAsItWas) {
   EXPECT_EQ(*got->request.sampling.dry_breakers, *wire.request.sampling.dry_breakers);
   EXPECT_EQ(got->request.options.prompt_logprobs_begin, 1);
   EXPECT_EQ(got->request.options.cache_salt, "sält");
+  EXPECT_EQ(got->request.options.pooling, Pooling::kMean);
   EXPECT_EQ(got->request.options.client, "") << "the router is the worker's client";
   EXPECT_EQ(got->constraint.grammar, wire.constraint.grammar);
   EXPECT_EQ(got->constraint.early.tokens_min, wire.constraint.early.tokens_min);
@@ -100,19 +103,20 @@ TEST(WorkerWire, TakesNothingElse) {
   };
   for (auto [body, message] :
        {Case{"", "not valid JSON"}, Case{"[]", "object"}, Case{"{}", "version"},
-        Case{R"({"version": 1, "prompt": [1]})", "version: this worker has 4"},
-        Case{R"({"version": 4, "promt": 1})", "unknown member promt"},
-        Case{R"({"version": 4, "sampling": {"top_k": 1.5}})", "top_k: an integer"},
-        Case{R"({"version": 4, "sampling": {"top_k": 1e300}})", "top_k: an integer"},
-        Case{R"({"version": 4, "options": {"stop_token_ids": [4294967296]}})", "a smaller integer"},
-        Case{R"({"version": 4, "sampling": {"top_p": 1e39}})", "top_p: a smaller number"},
-        Case{R"({"version": 4, "sampling": {"seed": -1}})", "seed: a smaller integer"},
-        Case{R"({"version": 4, "sampling": {"logit_bias": [[1]]}})", "pairs of token and bias"},
-        Case{R"({"version": 4, "sampling": {"dry_breakers": [[]]}})", "dry_breakers"},
-        Case{R"({"version": 4, "constraint": {"grammar": {"kind": 9}}})", "a kind of grammar"},
-        Case{R"({"version": 4, "constraint": {"tokens": {"banned": [[]]}}})", "banned"},
-        Case{R"({"version": 4, "constraint": {"tokens": {}, "grammar": {}}})", "not both"},
-        Case{R"({"version": 4})", "prompt: a list of token ids"}}) {
+        Case{R"({"version": 1, "prompt": [1]})", "version: this worker has 5"},
+        Case{R"({"version": 5, "promt": 1})", "unknown member promt"},
+        Case{R"({"version": 5, "sampling": {"top_k": 1.5}})", "top_k: an integer"},
+        Case{R"({"version": 5, "sampling": {"top_k": 1e300}})", "top_k: an integer"},
+        Case{R"({"version": 5, "options": {"stop_token_ids": [4294967296]}})", "a smaller integer"},
+        Case{R"({"version": 5, "sampling": {"top_p": 1e39}})", "top_p: a smaller number"},
+        Case{R"({"version": 5, "options": {"pooling": 3}})", "pooling: a kind of pooling"},
+        Case{R"({"version": 5, "sampling": {"seed": -1}})", "seed: a smaller integer"},
+        Case{R"({"version": 5, "sampling": {"logit_bias": [[1]]}})", "pairs of token and bias"},
+        Case{R"({"version": 5, "sampling": {"dry_breakers": [[]]}})", "dry_breakers"},
+        Case{R"({"version": 5, "constraint": {"grammar": {"kind": 9}}})", "a kind of grammar"},
+        Case{R"({"version": 5, "constraint": {"tokens": {"banned": [[]]}}})", "banned"},
+        Case{R"({"version": 5, "constraint": {"tokens": {}, "grammar": {}}})", "not both"},
+        Case{R"({"version": 5})", "prompt: a list of token ids"}}) {
     Result<WireRequest> got = read_request(body);
     ASSERT_FALSE(got) << body;
     EXPECT_NE(got.error().message.find(message), std::string::npos) << got.error().message;
@@ -130,6 +134,7 @@ TEST(WorkerWire, APartOfARequestIsRefused) {
 
 TEST(WorkerWire, AnEventArrivesBitForBit) {
   std::vector<TokenLogprob> top = {{5, -0.1f}, {6, -INFINITY}}, chosen = {{7, 1e-40f}};
+  std::vector<float> embedding = {0.1f, -1e-40f, 3};
   TokenEvent event{.position = 12,
                    .has_token = true,
                    .token = 5,
@@ -144,6 +149,7 @@ TEST(WorkerWire, AnEventArrivesBitForBit) {
                    .drafts = 2,
                    .draft_tokens = 9,
                    .error = {ErrorCode::kCorrupt, "a \"b\"\n"},
+                   .embedding = embedding,
                    .restored_tokens = 3};
   std::string text;
   append_event(event, text);
@@ -166,6 +172,7 @@ TEST(WorkerWire, AnEventArrivesBitForBit) {
   EXPECT_EQ(line.event.queued_s, 0.25);
   EXPECT_TRUE(line.event.drafted);
   EXPECT_EQ(line.event.restored_tokens, 3);
+  EXPECT_TRUE(std::ranges::equal(line.event.embedding, embedding));
 }
 
 // The digest followed the order of a hash table, so that one run could have two.
