@@ -67,6 +67,16 @@ struct StepTimes {
   bool operator==(const StepTimes&) const = default;
 };
 
+// A LoRA adapter: a folder as PEFT saves it.
+struct AdapterSource {
+  std::string name;  // by which requests choose it
+  std::string path;
+  double scale = 1;  // on top of the adapter's own scaling
+
+  Status validate() const;
+  bool operator==(const AdapterSource&) const = default;
+};
+
 struct EngineConfig {
   std::string model_path;  // a folder in Hugging Face format
   std::string gguf_path;   // a GGUF file whose weights replace the folder's; empty: none
@@ -128,6 +138,14 @@ struct EngineConfig {
   // type), bf16, or fp8. fp8 rounds after a Hadamard transform, takes half the memory and may
   // change the choice. Refused for other models.
   std::string index_dtype = "auto";
+
+  // LoRA adapters that are loaded with the model. Others can be loaded while the engine runs, as
+  // far as adapters_max says.
+  std::vector<AdapterSource> adapters;
+  // How many adapters may be loaded at once, and the largest rank of their matrices: memory for so
+  // much is taken at load. 0: as many as `adapters` has; the largest rank among those, or 16.
+  int adapters_max = 0;
+  int adapter_rank_max = 0;
 
   int64_t context_length_tokens = 0;  // 0: the model's own
   int page_size_tokens = 64;          // a power of two from 1 to 1024

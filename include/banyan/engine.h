@@ -67,6 +67,9 @@ struct EngineInfo : ModelInfo, WeightCounts {
   int64_t state_bytes_max = 0;    // with every page and slot in use
   int64_t prefill_rows_max = 0;   // per step, beyond one row per decoding sequence
   int64_t step_bytes = 0;         // activation memory of the largest step
+  // Room for LoRA adapters: how many, of which rank, and the memory of all.
+  int adapters_max = 0, adapter_rank_max = 0;
+  int64_t adapter_bytes = 0;
   bool overlap_schedule = false;  // whether steps are launched before the last one is read
 
   // With EngineConfig::state_digest: SHA-256, in hexadecimal, over everything that can change a bit
@@ -74,6 +77,21 @@ struct EngineInfo : ModelInfo, WeightCounts {
   std::string state_digest;
   std::vector<std::pair<std::string, std::string>> state_digest_parts;  // name and value
 };
+
+// A loaded LoRA adapter.
+struct AdapterInfo {
+  std::string name, path;
+  // SHA-256, in hexadecimal, over all that it changes in a result: its matrices and their scaling,
+  // and the form in which they are kept. Cached prefixes are told apart by it, not by the name.
+  std::string digest;
+  int64_t rank = 0;       // the largest of its modules
+  int64_t modules = 0;    // matrices of the model that it adapts
+  int64_t running = 0;    // sequences with rows of the last step
+  int64_t sequences = 0;  // those and the ones that wait
+};
+
+// An adapter that is read, checked and packed for one model.
+class PackedAdapter;
 
 // Drafts of one drafter and their acceptance.
 struct DrafterStats {
@@ -179,6 +197,17 @@ class Engine {
   void flush_cache();
   // Removes what EngineConfig::cache_storage keeps for this model and configuration.
   void clear_cache_storage();
+
+  // Loads an adapter in two steps. The first reads, checks and packs it, which may take seconds; any
+  // thread may do that, at any time. The second copies it to its room. Errors name the file, the
+  // tensor and the wrong value; kExhausted: as many adapters are loaded as there is room for.
+  Result<std::shared_ptr<const PackedAdapter>> pack_adapter(const AdapterSource& source) const;
+  Status add_adapter(const std::shared_ptr<const PackedAdapter>& adapter);
+  // From now on requests with that name are refused. Those submitted before keep the adapter, and
+  // its room is free once the last of them has ended. kNotFound names the adapters that exist.
+  Status remove_adapter(const std::string& name);
+  // The adapters that requests may name, sorted by name. Thread-safe.
+  std::vector<AdapterInfo> adapters() const;
 
   // Pins the cached part of this prefix until release(): its pages are evicted only after all pages
   // that are neither held nor waited for. Reserves no memory and changes no result. The caller

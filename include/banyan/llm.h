@@ -84,8 +84,9 @@ class Llm {
   Result<Generation> generate(const TextRequest& request, const TextSink& sink = {},
                               const std::function<bool()>& cancelled = {});
 
-  // log p(ids[i] | ids[0..i)) for every i; the first is absent.
-  Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids);
+  // log p(ids[i] | ids[0..i)) for every i; the first is absent. With that adapter, if one is named.
+  Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids,
+                                                  const std::string& adapter = {});
 
   // Translates `request` for the engine: tokenizes the prompt, adds the model's own end-of-text
   // tokens to the stop tokens, and compiles the grammar into a constraint owned by this request

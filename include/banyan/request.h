@@ -206,7 +206,8 @@ struct GenerationOptions {
   double age_s = 0;
   std::string cache_salt = {};  // prefixes are shared only if salt and extra key are equal
   std::string extra_key = {};
-  std::string adapter = {};  // name of a LoRA adapter; not supported yet
+  // A loaded LoRA adapter, by its name or by AdapterInfo::digest; empty: the model as it is.
+  std::string adapter = {};
   // Whose request it is. While the queue is full (EngineConfig::queued_max), a client with fewer
   // waiting requests than its share of it may still queue; empty: nobody's, which may not.
   std::string client = {};

@@ -78,6 +78,9 @@ Result<BatchTiming> run_batch(Engine& engine, const EngineConfig& config, const 
         random_prompt(shape.input_len, info.vocabulary, seed, static_cast<uint64_t>(i));
     prompt.insert(prompt.end(), rest.begin(), rest.end());
     GenerateRequest request{.prompt = std::move(prompt), .sampling = {.temperature = 0}};
+    if (!config.adapters.empty()) {  // in turn
+      request.options.adapter = at(config.adapters, i % std::ssize(config.adapters)).name;
+    }
     request.options.max_new_tokens = new_tokens_max(shape, config, info.context_length_tokens);
     ids.push_back(TRY(engine.submit(std::move(request), sink)));
   }

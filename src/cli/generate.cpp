@@ -170,6 +170,7 @@ VerbAction declare_generate(CLI::App& app) {
   add_length_option(app, o->max_new_tokens,
                     "Length of the output at most, in tokens; -1: the rest of the context");
   add_sampling_options(app, o->sampling, "0: the same output every time");
+  add_adapter_options(app, o->config, o->sampling.adapters);
   add_grammar_options(app, o->grammar);
   app.add_flag("--stream", o->stream, "Print the text while it is generated");
   app.add_flag("--json", o->json, "Print one JSON object with text, ids, logprobs and timings");

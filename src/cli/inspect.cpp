@@ -11,6 +11,7 @@
 #include "cli/format.h"
 #include "cli/model_source.h"
 #include "cli/options/engine_options.h"
+#include "cli/options/adapter_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/terminal/progress.h"
@@ -24,6 +25,7 @@ namespace {
 
 struct InspectOptions {
   EngineConfig config;
+  AdapterOptions adapters;
   bool json = false;
 };
 
@@ -35,7 +37,7 @@ std::string_view activations_of(const WeightSummary& w) {
 }
 
 int64_t total_bytes(const EngineInfo& info) {
-  return info.weight_bytes + info.state_bytes_max + info.step_bytes;
+  return info.weight_bytes + info.adapter_bytes + info.state_bytes_max + info.step_bytes;
 }
 
 Json to_json(const EngineInfo& info, int sequences) {
@@ -80,6 +82,9 @@ Json to_json(const EngineInfo& info, int sequences) {
                {"state_classes", std::move(states)},
                {"memory",
                 {{"weight_bytes", info.weight_bytes},
+                 {"adapter_bytes", info.adapter_bytes},
+                 {"adapters_max", info.adapters_max},
+                 {"adapter_rank_max", info.adapter_rank_max},
                  {"state_bytes_max", info.state_bytes_max},
                  {"step_bytes", info.step_bytes},
                  {"total_bytes", total_bytes(info)},
@@ -184,6 +189,10 @@ std::string describe(const EngineInfo& info, int sequences) {
   text += describe_activations(info.weights);
   text += "\nmemory plan\n";
   text += line("  weights", format_bytes(info.weight_bytes));
+  if (info.adapters_max > 0) {
+    text += line("  adapters", fmt::format("{} for {} of rank {}", format_bytes(info.adapter_bytes),
+                                           info.adapters_max, info.adapter_rank_max));
+  }
   std::string states =
       fmt::format("{} for {} tokens in up to {} sequences", format_bytes(info.state_bytes_max),
                   format_digits(info.total_tokens_max), sequences);
@@ -235,6 +244,7 @@ std::string describe(const Eagle3Info& head) {
 
 Result<int> inspect(InspectOptions o) {
   o.config.model_path = TRY(locate_model(o.config.model_path));
+  TRY(locate_adapters(o.config));
   if (std::optional<Eagle3Info> head = TRY(inspect_eagle3(o.config.model_path))) {
     o.json ? fmt::print("{}\n", dump_json(to_json(*head))) : write_stdout(describe(*head));
     return kExitSuccess;
@@ -260,6 +270,7 @@ VerbAction declare_inspect(CLI::App& app) {
       "states, bit for bit");
   add_model_options(app, o->config, {.generates = false, .computes = false});
   add_state_options(app, o->config);
+  add_adapter_options(app, o->config, o->adapters);
   return [o] { return inspect(*o); };
 }
 

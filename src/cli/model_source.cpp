@@ -61,12 +61,22 @@ Result<std::string> locate_model(const std::string& name) {
   return pull_model(*model);
 }
 
+Status locate_adapters(EngineConfig& config) {
+  for (AdapterSource& adapter : config.adapters) {
+    std::error_code ignored;
+    if (std::filesystem::exists(adapter.path, ignored)) continue;
+    adapter.path = TRY(locate_model(adapter.path));
+  }
+  return {};
+}
+
 Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config, EngineAssembly::Storage storage) {
   EngineConfig located = config;
   located.model_path = TRY(locate_model(config.model_path));
   if (!config.draft_model_path.empty()) {
     located.draft_model_path = TRY(locate_model(config.draft_model_path));
   }
+  TRY(locate_adapters(located));
   ProgressLine progress("loading");
   return load_with_storage(located, progress.load_progress(), std::move(storage));
 }

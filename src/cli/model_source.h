@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "banyan/config.h"
 #include "banyan/status.h"
 #include "hub/settings.h"
 
@@ -13,6 +14,9 @@ namespace banyan::cli {
 // is not there, it is fetched from the hub after a note on stderr, unless a folder OWNER exists
 // here.
 Result<std::string> locate_model(const std::string& name);
+
+// Replaces the paths of adapters that are names on a hub, likewise. An existing path wins.
+Status locate_adapters(EngineConfig& config);
 
 // Fetches a model from the hub with a progress line; skips files already in the cache. Returns the
 // folder or the GGUF file.

@@ -175,6 +175,7 @@ VerbAction declare_run(CLI::App& app) {
   add_length_option(app, o->max_new_tokens,
                     "Length of a reply at most, in tokens; -1: the rest of the context");
   add_sampling_options(app, o->sampling, "the model's generation_config.json");
+  add_adapter_options(app, o->config, o->sampling.adapters);
   add_grammar_options(app, o->grammar);
   app.add_option("--tools", o->tools,
                  "Tools that the model may call, a JSON list as OpenAI's clients write it")

@@ -21,6 +21,8 @@ namespace {
 struct ScoreOptions {
   EngineConfig config;
   TextSource source;
+  std::string adapter;
+  AdapterOptions adapters;
   bool no_special_tokens = false;
   bool json = false;
 };
@@ -57,7 +59,7 @@ Result<int> score(const ScoreOptions& o) {
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
   std::vector<TokenId> ids = TRY(token_ids(o, *llm, std::move(source)));
   if (ids.empty()) return invalid_argument("the text has no tokens; there is nothing to score");
-  Logprobs logprobs = TRY(llm->score(ids));
+  Logprobs logprobs = TRY(llm->score(ids, o.adapter.empty() ? o.adapters.of_all : o.adapter));
   if (!o.json) {
     print_table(*llm, ids, logprobs);
     return kExitSuccess;
@@ -79,7 +81,11 @@ VerbAction declare_score(CLI::App& app) {
   app.add_flag("--no-special-tokens", o->no_special_tokens,
                "Do not prepend the beginning-of-text token");
   app.add_flag("--json", o->json, "Print one JSON object: ids, logprobs (the first is null)");
+  app.add_option("--adapter", o->adapter, "LoRA adapter, one of those of --lora-paths")
+      ->default_str("")
+      ->type_name("NAME");
   add_model_options(app, o->config, {.next = text, .generates = false});
+  add_adapter_options(app, o->config, o->adapters);
   o->config.running_max = 1;
   return [o] { return score(*o); };
 }

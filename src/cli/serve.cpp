@@ -14,6 +14,7 @@
 #include "cli/machine.h"
 #include "cli/model_puller.h"
 #include "cli/model_source.h"
+#include "cli/options/adapter_options.h"
 #include "cli/options/checks.h"
 #include "cli/options/disaggregation_options.h"
 #include "cli/options/engine_options.h"
@@ -30,6 +31,7 @@ namespace {
 
 struct ServeOptions : ServerOptions {
   EngineOptions engine = serving_options();
+  AdapterOptions adapters;
   DisaggregationOptions disaggregation;
   std::string kv_events_config;  // JSON
 };
@@ -38,6 +40,13 @@ Result<int> serve(ServeOptions o) {
   TRY(o.engine.settle());
   TRY(o.disaggregation.settle(o.engine.config));
   o.server.disaggregation_mode = o.disaggregation.mode;
+  o.adapters.settle(o.engine.config);
+  o.server.defaults.adapter = o.adapters.of_all;
+  o.server.runtime_adapters = o.adapters.runtime;
+  if (o.disaggregation.mode != "null" && o.engine.config.adapters_max > 0) {
+    return unsupported("--disaggregation-mode {} is not supported with LoRA adapters yet",
+                       o.disaggregation.mode);
+  }
   if (!o.kv_events_config.empty()) {
     o.server.kv_publish = TRY(KvPublishConfig::parse(o.kv_events_config));
     if (o.server.kv_publish.enabled) o.engine.config.state_digest = true;  // names pages
@@ -106,6 +115,8 @@ VerbAction declare_serve(CLI::App& app) {
   auto o = std::make_shared<ServeOptions>();
   spdlog::set_level(spdlog::level::info);
   add_model_options(app, o->engine.config, {.log_level = "info"});
+  add_adapter_options(app, o->engine.config, o->adapters);
+  add_runtime_adapters(app, o->adapters);
   add_network_options(app, *o);
   add_default_options(app, o->server.defaults);
   add_engine_options(app, o->engine);

@@ -34,7 +34,7 @@ void add_span(const Sequence& s, int64_t first, int64_t count, Batch& batch) {
                          .row_count = narrow<int32_t>(count),
                          .first_position = narrow<int32_t>(first),
                          .page_begin = narrow<int32_t>(pages)});
-  batch.adapters.push_back(-1);
+  batch.adapters.push_back(s.adapter ? s.adapter->slot : -1);
   batch.prompt_tokens.push_back(narrow<int32_t>(s.prompt_tokens));
 }
 

@@ -4,7 +4,9 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/os/affinity.h"
+#include "base/units.h"
 #include "engine/assemble.h"
 #include "engine/drafters/draft_model.h"
 #include "engine/drafters/registry.h"
@@ -103,6 +105,8 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
   return guard([&]() -> Result<std::unique_ptr<Engine>> {
     EngineConfig chosen = config;
     chosen.drafters = TRY(chosen_drafters(config));
+    TRY(chosen.validate());
+    TRY(choose_adapter_limits(chosen));
     bool tiered = config.cache_storage.on() || storage.last;
     chosen.state_digest = config.state_digest || tiered;
     std::shared_ptr<const DraftFilter> filter;
@@ -123,9 +127,18 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
       drafters.push_back(std::move(drafter));
     }
     TRY(check_scheduler_steps(chosen, *runner, drafters));
-    return std::unique_ptr<Engine>(new Engine(
-        std::make_unique<Engine::Impl>(chosen, std::move(ranks), std::move(runner),
-                                       std::move(drafters), std::move(filter), std::move(tiers))));
+    auto impl = std::make_unique<Engine::Impl>(chosen, std::move(ranks), std::move(runner),
+                                               std::move(drafters), std::move(filter),
+                                               std::move(tiers));
+    if (chosen.adapters_max > 0) {
+      spdlog::info("{} are reserved for {} adapters of rank {}",
+                   format_bytes(impl->info().adapter_bytes), chosen.adapters_max,
+                   chosen.adapter_rank_max);
+    }
+    for (const AdapterSource& source : chosen.adapters) {
+      TRY(impl->adapters().add(*TRY(impl->pack_adapter(source))));
+    }
+    return std::unique_ptr<Engine>(new Engine(std::move(impl)));
   });
 }
 
@@ -140,6 +153,19 @@ void Engine::flush_cache() {
 }
 void Engine::clear_cache_storage() {
   impl_->clear_cache_storage();
+}
+Result<std::shared_ptr<const PackedAdapter>> Engine::pack_adapter(
+    const AdapterSource& source) const {
+  return guard([&] { return impl_->pack_adapter(source); });
+}
+Status Engine::add_adapter(const std::shared_ptr<const PackedAdapter>& adapter) {
+  return impl_->adapters().add(*adapter);
+}
+Status Engine::remove_adapter(const std::string& name) {
+  return impl_->adapters().remove(name);
+}
+std::vector<AdapterInfo> Engine::adapters() const {
+  return impl_->adapters().list();
 }
 void Engine::hold(uint64_t key, std::vector<TokenId> tokens) {
   impl_->hold(key, std::move(tokens));

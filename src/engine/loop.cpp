@@ -65,6 +65,7 @@ Engine::Impl::Impl(const EngineConfig& config, std::unique_ptr<RankGroup> ranks,
     : config_(limit_drafts(config, runner->classes())),
       ranks_(std::move(ranks)),
       runner_(std::move(runner)),
+      adapters_(*runner_),
       scheduler_(scheduler_config(config, *runner_)),
       speculator_(config_, info().vocabulary, std::move(drafters), step_estimate(info()),
                   std::move(filter)),
@@ -101,9 +102,12 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink,
         "{} tokens of prompt and output do not fit into the {} tokens of memory", s->tokens_max,
         info().total_tokens_max);
   }
+  AdapterUse adapter;
+  if (!options.adapter.empty()) adapter = TRY(adapters_.find(options.adapter));
   TRY(check_queue(options.client));
   s->id = ++last_id_;
-  s->name_space = {options.adapter, options.cache_salt, options.extra_key};
+  s->name_space = {adapter ? adapter->info.digest : "", options.cache_salt, options.extra_key};
+  s->adapter = std::move(adapter);
   s->arrived_ns = now_ns();
   s->queues_ns = s->arrived_ns - static_cast<int64_t>(options.age_s * 1e9);
   if (options.timeout_s > 0) {
@@ -273,16 +277,28 @@ void Engine::Impl::plan(PlannedStep& step) {
     Sequence& s = *span.sequence;
     if (s.queued_s == 0) s.queued_s = (now_ns() - s.arrived_ns) * 1e-9;
   }
+  if (info().adapters_max > 0) count_running(step.plan);
   build_batch(step.plan, runner_->classes(), step.batch, step.uses);
   add_hidden_rows(step.plan, step.batch, step.hidden);
   build_draws(step.uses, info().vocabulary, step.draws);
+}
+
+void Engine::Impl::count_running(const StepPlan& plan) {
+  for (const AdapterUse& adapter : running_adapters_) adapter->running = 0;
+  running_adapters_.clear();
+  for (const PlannedSpan& span : plan.spans) {
+    if (span.sequence->adapter == nullptr) continue;
+    ++span.sequence->adapter->running;
+    running_adapters_.push_back(span.sequence->adapter);
+  }
 }
 
 void Engine::Impl::launch(PlannedStep& step) {
   TraceSpan span(trace_.get(), "step", "launch");
   span.set_rows(step.batch.rows());
   int64_t drawn = runner_->in_flight() > 0 ? std::ssize(steps_[0].uses) : 0;
-  Status valid = step.batch.validate(info().vocabulary, runner_->classes(), drawn);
+  Status valid = step.batch.validate(info().vocabulary, runner_->classes(), drawn,
+                                     info().adapters_max);
   CHECK(valid.has_value(), "{}", valid.error().message);
   step.launched_ns = now_ns();
   runner_->launch(step.batch, step.draws);

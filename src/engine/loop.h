@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "banyan/engine.h"
+#include "engine/adapters/adapter_set.h"
 #include "engine/announce.h"
 #include "engine/assemble.h"
 #include "engine/batch_builder.h"
@@ -54,6 +55,11 @@ class Engine::Impl {
   void clear_cache_storage() {
     if (scheduler_.tiers() != nullptr) scheduler_.tiers()->clear();
   }
+  Result<std::shared_ptr<const PackedAdapter>> pack_adapter(const AdapterSource& source) const {
+    return runner_->pack_adapter(source);
+  }
+  AdapterSet& adapters() { return adapters_; }
+  const AdapterSet& adapters() const { return adapters_; }
   void hold(uint64_t key, std::vector<TokenId> tokens) {
     scheduler_.hold(key, {}, std::move(tokens));
   }
@@ -102,6 +108,7 @@ class Engine::Impl {
   bool launch_following();          // one more; false if that cannot be or had better not
   void locate(PlannedStep& step);   // whose step before is committed
   bool idle();                      // there is no step to plan
+  void count_running(const StepPlan& plan);  // sequences of each adapter
   static int64_t prompt_rows(const StepPlan& plan);
   double prompt_operations(const StepPlan& plan) const;
   void collect();                           // waits for steps_[0]; the next step takes its place
@@ -124,11 +131,13 @@ class Engine::Impl {
   EngineConfig config_;
   std::unique_ptr<RankGroup> ranks_;  // ends after the runner that leads it
   std::unique_ptr<Runner> runner_;
+  AdapterSet adapters_;
   Scheduler scheduler_;
   std::unique_ptr<KvAnnouncer> announcer_;  // null until requested
   Speculator speculator_;
   SequenceId last_id_ = 0;
   EngineStats totals_;
+  std::vector<AdapterUse> running_adapters_;  // of the last planned step, one per sequence
   int64_t overlapped_steps_ = 0;
 
   std::vector<PlannedStep> steps_;  // the one to be collected next, and those after it

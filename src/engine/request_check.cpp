@@ -38,9 +38,6 @@ Status check_supported(const GenerationOptions& options, const EngineConfig& con
                      : !options.prediction.empty() ? "a prediction"
                                                    : nullptr;
   if (text != nullptr) return invalid_argument("{}: an Engine takes no text; use an Llm", text);
-  if (!options.adapter.empty()) {
-    return unsupported("adapter \"{}\": adapters are not supported yet", options.adapter);
-  }
   if (options.priority != 0 && config.schedule_policy != "priority") {
     return unsupported("priority {}: the schedule policy is {}, not priority", options.priority,
                        config.schedule_policy);

@@ -86,8 +86,10 @@ void add_identity(const EngineConfig& config, const LoadedModel& model, const Ke
 
 }  // namespace
 
-Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress& progress) {
-  TRY(config.validate());
+Result<EngineInfo> inspect_model(const EngineConfig& asked, const LoadProgress& progress) {
+  TRY(asked.validate());
+  EngineConfig config = asked;
+  TRY(choose_adapter_limits(config));
   ThreadPool threads(config.state_digest ? thread_count(config) : 1);
   auto [kernels, reason] = TRY(kernels_of(config, registered_families()));
   LoadedModel model = TRY(load_model(
@@ -252,6 +254,8 @@ Status Runner::reserve(const EngineConfig& config) {
   pools_ = std::make_unique<StatePools>(
       TRY(StatePools::create(model_.states, info_.page_size_tokens, units, *queue_)));
   if (emulator_ != nullptr) return {};
+  adapters_ = adapter_room(config, model_, *kernels_);
+  if (adapters_ != nullptr) adapters_->reserve(*queue_);
   for (std::unique_ptr<Image>& image : images_) image = std::make_unique<Image>(*queue_);
   aside_ = std::make_unique<Image>(*queue_);
   prediction_ = std::make_unique<Drawn>(*queue_);
@@ -274,9 +278,26 @@ Step Runner::make_step(Arena& arena, const Batch& batch, const StepInputs& input
           .batch = batch,
           .inputs = inputs,
           .comm = *comm_,
+          .adapters = adapters_ ? &adapters_->table() : nullptr,
           .expert_counts = reinterpret_cast<int64_t*>(device_expert_counts_.data()),
           .trace = traced_ ? &traced_->log() : nullptr,
           .auxiliary_layers = auxiliary_layers};
+}
+
+// Of a layer that drafts: it has no adapters.
+Step Runner::make_draft_step(const Batch& batch, const StepInputs& inputs) {
+  Step step = make_step(arena_, batch, inputs);
+  step.adapters = nullptr;
+  return step;
+}
+
+Result<std::shared_ptr<const PackedAdapter>> Runner::pack_adapter(
+    const AdapterSource& source) const {
+  if (adapters_ != nullptr) return adapters_->pack(source);
+  return unsupported(
+      "adapter {}: there is no room for adapters; it is reserved when the model is loaded "
+      "(--lora-paths, --max-loaded-loras)",
+      quote(source.name));
 }
 
 void Runner::trace(TraceLog* log) {
@@ -489,7 +510,7 @@ void Runner::upload_samples(int64_t rows) {
 void Runner::predict_after(const Batch& before, const DraftPasses& passes) {
   arena_.rewind(after_features_);
   StepInputs inputs = image(launched_ - 1).inputs.inputs();
-  Step step = make_step(arena_, before, inputs);
+  Step step = make_draft_step(before, inputs);
   auto spans = std::ssize(before.spans);
   predicted_ = step.allocate({spans, model_.model->predicted_width()});
   after_predicted_ = arena_.mark();
@@ -509,7 +530,7 @@ void Runner::predict_after(const Batch& before, const DraftPasses& passes) {
 // runs over the one before.
 void Runner::draw_draft(int64_t number, const DraftPasses& passes, const DrawArgs& draws) {
   arena_.rewind(after_predicted_);
-  Step step = make_step(arena_, passes.row, aside_->inputs.inputs());
+  Step step = make_draft_step(passes.row, aside_->inputs.inputs());
   auto spans = std::ssize(passes.row.spans);
   FollowDraftsArgs args = follow(aside_->inputs, passes.row);
   args.offset = number - 1;
@@ -532,7 +553,7 @@ void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool aga
   auto told = tell(RankCall::kPredict, batch, from, again);
   auto kept = std::ssize(batch.logit_rows);
   arena_.rewind(again ? after_predicted_ : after_features_);
-  Step step = make_step(arena_, batch, aside_->inputs.load(batch));
+  Step step = make_draft_step(batch, aside_->inputs.load(batch));
   if (!again) {
     predicted_ = step.allocate({std::max<int64_t>(kept, 1), model_.model->predicted_width()});
     after_predicted_ = arena_.mark();
@@ -549,7 +570,7 @@ const DrawResults& Runner::draw_predicted(std::span<const int32_t> rows, const D
   static const Batch kNone;
   auto told = tell(RankCall::kDrawPredicted, rows, draws);
   arena_.rewind(after_predicted_);
-  Step step = make_step(arena_, kNone, aside_->inputs.load(kNone));
+  Step step = make_draft_step(kNone, aside_->inputs.load(kNone));
   const int32_t* chosen = step.upload(rows);
   const DrawArgs& args = aside_->draws.load(draws, prediction_->results);
   draw_kept(step, std::ssize(rows), args, 0, [&](int64_t first, int64_t count) {
@@ -596,7 +617,8 @@ void Runner::publish_expert_counts() {
 
 Runner::Hidden Runner::run_hidden(const Batch& batch, std::span<const int> layers) {
   CHECK(emulator_ == nullptr && calls_ == nullptr);
-  Arena arena(measure_step_bytes(model_, *kernels_, batch.rows(), layers), *queue_);
+  const AdapterTable* adapters = adapters_ ? &adapters_->table() : nullptr;
+  Arena arena(measure_step_bytes(model_, *kernels_, batch.rows(), layers, adapters), *queue_);
   Step step = make_step(arena, batch, aside_->inputs.load(batch), layers);
   copy_states(step);
   Outputs outputs = model_.model->forward(step);

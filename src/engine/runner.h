@@ -18,6 +18,7 @@
 #include "base/trace_log.h"
 #include "cache/state_classes.h"
 #include "cache/state_pools.h"
+#include "engine/adapters/adapter_room.h"
 #include "engine/emulator.h"
 #include "engine/ranks/calls.h"
 #include "engine/thread_choice.h"
@@ -100,6 +101,11 @@ class Runner {
   };
   Hidden run_hidden(const Batch& batch, std::span<const int> layers);
 
+  // Packs an adapter for this model; safe from any thread. Without room for adapters it is refused.
+  Result<std::shared_ptr<const PackedAdapter>> pack_adapter(const AdapterSource& source) const;
+  // From the next step on, Batch::adapters may name this slot.
+  void put_adapter(int64_t slot, const PackedAdapter& adapter) { adapters_->put(slot, adapter); }
+
   // Records when layers and kernels run; null stops recording.
   void trace(TraceLog* log);
 
@@ -154,6 +160,7 @@ class Runner {
   Status describe_ranks(const EngineConfig& config, std::span<const Family> families);
   Step make_step(Arena& arena, const Batch& batch, const StepInputs& inputs,
                  std::span<const int> auxiliary_layers = {});
+  Step make_draft_step(const Batch& batch, const StepInputs& inputs);
 
   const KernelTable* kernels_ = nullptr;
   std::unique_ptr<TracedKernels> traced_;  // wraps kernels_; null unless profiling
@@ -173,6 +180,7 @@ class Runner {
   LoadedModel model_;
   DeviceBlock device_expert_counts_;    // incremented by kernels, ...
   std::vector<int64_t> expert_counts_;  // ... copied after each step; empty unless requested
+  std::unique_ptr<AdapterRoom> adapters_;  // null: no room for any
   std::unique_ptr<StatePools> pools_;
   Arena arena_;
   EngineInfo info_;

@@ -11,6 +11,7 @@
 #include "banyan/engine.h"
 #include "banyan/request.h"
 #include "cache/radix_tree.h"
+#include "engine/adapters/loaded_adapter.h"
 #include "engine/drafters/acceptance.h"
 #include "engine/drafters/text_index.h"
 #include "engine/draws/dry.h"
@@ -30,6 +31,7 @@ struct Sequence {
   GenerateRequest request;
   TokenSink sink;
   PrefixNamespace name_space;  // which prefixes it may share
+  AdapterUse adapter;          // null: the model as it is
   Place place = Place::kWaiting;
   uint64_t arrival = 0;     // order of arrival, kept when it is retracted
   int64_t arrived_ns = 0;   // by the engine's clock

@@ -36,6 +36,9 @@ bool has_shards(const std::string& folder) {
 }
 
 bool is_complete(const std::string& folder) {
+  if (has(folder, "adapter_config.json") && !has(folder, "config.json")) {
+    return has(folder, "adapter_model.safetensors");
+  }
   bool tokenizer = has(folder, "tokenizer.json") || has(folder, "tiktoken.model");
   bool sharded = has(folder, "model.safetensors.index.json");
   bool weights = sharded ? has_shards(folder) : has(folder, "model.safetensors");

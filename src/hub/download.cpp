@@ -42,6 +42,8 @@ constexpr std::array kSmallFiles = {
 constexpr std::string_view kPooling = "_Pooling/config.json";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kAdapterConfig = "adapter_config.json";  // of a LoRA adapter
+constexpr const char* kAdapterWeights = "adapter_model.safetensors";
 constexpr int64_t kFileBytesMax = int64_t{1} << 43;
 constexpr int kRepliesMax = 4;  // from a busy hub
 
@@ -167,6 +169,11 @@ class Fetch {
   Status plan_files() {
     bool gguf_alone = !has_safetensors(names_) && !gguf_models(names_).empty();
     if (gguf_alone || !model_.gguf.empty()) return plan_gguf();
+    if (names_.contains(kAdapterConfig) && !names_.contains("config.json")) {
+      if (!names_.contains(kAdapterWeights)) return no_weights();
+      TRY(plan(kAdapterConfig));
+      return plan(kAdapterWeights);
+    }
     if (!names_.contains("config.json")) {
       return unsupported("{} has no config.json: it is not a model in Hugging Face's layout",
                          model_.repository());

@@ -168,6 +168,18 @@ struct CopyRowsArgs {
   int64_t rows = 0, dim = 0;
 };
 
+// y[index[i]] += x[i]. A zero changes nothing, not even the sign of a zero in y. No row of y is named
+// twice; x and y do not overlap.
+struct AddRowsArgs {
+  Launch launch = {};
+  const float* x = nullptr;  // [rows, dim]
+  int64_t x_row_stride = 0;
+  const int32_t* index = nullptr;  // [rows]
+  float* y = nullptr;              // [any, dim]
+  int64_t y_row_stride = 0;
+  int64_t rows = 0, dim = 0;
+};
+
 // A copy between two units of a class (cache/state_classes.h). Of a page, it copies the rows of the
 // first `tokens` positions, whole rows only; of a slot, everything.
 struct UnitCopy {
@@ -656,6 +668,7 @@ struct KernelTable {
   void (*sort_experts)(const SortExpertsArgs&) = nullptr;
   void (*combine_experts)(const CombineExpertsArgs&) = nullptr;
   void (*copy_rows)(const CopyRowsArgs&) = nullptr;
+  void (*add_rows)(const AddRowsArgs&) = nullptr;
   void (*copy_units)(const CopyUnitsArgs&) = nullptr;
   void (*page_write)(const PageWriteArgs&) = nullptr;
   void (*place_heads)(const PlaceHeadsArgs&) = nullptr;

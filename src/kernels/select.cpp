@@ -132,6 +132,7 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .sort_experts = [](const SortExpertsArgs&) {},
           .combine_experts = [](const CombineExpertsArgs&) {},
           .copy_rows = [](const CopyRowsArgs&) {},
+          .add_rows = [](const AddRowsArgs&) {},
           .copy_units = [](const CopyUnitsArgs&) {},
           .page_write = [](const PageWriteArgs&) {},
           .place_heads = [](const PlaceHeadsArgs&) {},

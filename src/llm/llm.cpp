@@ -64,7 +64,8 @@ class Llm::Impl {
 
   Result<Generation> generate(const TextRequest& request, const TextSink& sink,
                               const std::function<bool()>& cancelled);
-  Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids);
+  Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids,
+                                                  const std::string& adapter);
   Result<std::vector<std::vector<float>>> embed(const std::vector<TextRequest>& texts,
                                                 int64_t dimensions);
   Result<GenerateRequest> to_tokens(const TextRequest& request, CompiledGrammarPtr compiled) const;
@@ -351,12 +352,14 @@ Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSin
   return builder.finish();
 }
 
-Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<TokenId>& ids) {
+Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<TokenId>& ids,
+                                                           const std::string& adapter) {
   TRY(check_engine("score"));
   std::vector<std::optional<float>> logprobs(ids.size());
   std::optional<Error> error;
   bool done = false;
-  TRY(engine->submit({.prompt = ids, .options = {.max_new_tokens = 0, .prompt_logprobs_begin = 0}},
+  TRY(engine->submit({.prompt = ids,
+                      .options = {.max_new_tokens = 0, .prompt_logprobs_begin = 0, .adapter = adapter}},
                      [&](const TokenEvent& event) {
                        if (event.has_token) {
                          at(logprobs, event.position) = event.logprob;
@@ -436,8 +439,9 @@ Result<Generation> Llm::generate(const TextRequest& request, const TextSink& sin
   return guard([&] { return impl_->generate(request, sink, cancelled); });
 }
 
-Result<std::vector<std::optional<float>>> Llm::score(const std::vector<TokenId>& ids) {
-  return impl_->score(ids);
+Result<std::vector<std::optional<float>>> Llm::score(const std::vector<TokenId>& ids,
+                                                     const std::string& adapter) {
+  return impl_->score(ids, adapter);
 }
 
 Result<std::vector<std::vector<float>>> Llm::embed(const std::vector<TextRequest>& texts,

@@ -309,7 +309,7 @@ Status add_head(const EngineConfig& config, LoadOptions options, LoadedModel& lo
   QuantizationPlan plan = TRY(QuantizationPlan::create(config.draft_quantization, {}));
   options.plan = &plan;
   WeightLoader loader(options);
-  Builder b(loader);
+  Builder b = Builder(loader).without_adapters();
   for (const StateSpec& state : loaded.states) b.state(state);  // the head's ids come after
   loaded.model = TRY(load_head(file, b, options, std::move(loaded.model)));
   TRY(loader.finish());

@@ -84,7 +84,8 @@ Result<std::unique_ptr<Model>> make_layered_decoder(const ConfigFile& config, Bu
     if (!c.prediction) return std::nullopt;
     const PredictionNames& names = c.prediction_names;
     Builder after = b / decoder.scope / "layers" / decoder.layers;
-    Builder scope = names.scope.empty() ? after : b / names.scope;
+    // Drafts are made without adapters.
+    Builder scope = (names.scope.empty() ? after : b / names.scope).without_adapters();
     return Prediction(scope, scope / names.norm, decoder, names,
                       DecoderLayer(scope_of(scope, names.layer), decoder, c.style, *c.prediction));
   };

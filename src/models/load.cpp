@@ -146,6 +146,8 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
   loaded.counts = loader.counts();
   loaded.matrices = loader.take_matrices();
   loaded.expert_layers = loader.take_expert_layers();
+  loaded.adapter_sites = loader.take_adapter_sites();
+  loaded.dtype = dtype;
   loaded.rank = context.rank;
   loaded.config_values = file.values();
   if (drafts_by(config, "eagle3")) TRY(add_eagle3(config, options, loaded));

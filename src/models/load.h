@@ -29,6 +29,8 @@ struct LoadedModel {
   WeightCounts counts;
   std::vector<MatrixRecord> matrices;
   std::vector<ExpertLayer> expert_layers;
+  AdapterSites adapter_sites;
+  DType dtype = DType::kBF16;  // of weights that are not quantised; that of adapters
   Rank rank;  // which rank's shard this is
   // Keys that the family and the head have read: ConfigFile::values().
   std::map<std::string, std::string> config_values;

@@ -119,11 +119,14 @@ void Batch::clear() {
   hidden_rows.clear();
 }
 
-Status Batch::validate(int64_t vocabulary, const StateClasses& classes, int64_t drawn) const {
-  auto used = [](int32_t id) { return id >= 0; };
+Status Batch::validate(int64_t vocabulary, const StateClasses& classes, int64_t drawn,
+                       int64_t adapters_max) const {
   if (position_axes != 1) return unsupported("batch: {} position axes", position_axes);
   if (!embedding_rows.empty()) return unsupported("batch: embedding rows are not supported");
-  if (std::ranges::any_of(adapters, used)) return unsupported("batch: adapters are not supported");
+  for (int32_t adapter : adapters) {
+    if (adapter < adapters_max) continue;
+    return invalid_argument("batch: adapter {} of {}", adapter, adapters_max);
+  }
   for (TokenId token : tokens) {
     if (token < 0 && kSampleOfRow - token >= drawn) {
       return invalid_argument(

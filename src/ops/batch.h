@@ -46,7 +46,7 @@ struct Batch {
   std::vector<SpanArgs> spans;
   std::vector<int32_t> prompt_tokens;  // positions below use a mixer's prefill form
   std::vector<DraftRows> drafts;       // for states in slots; empty: no span drafts or replays
-  std::vector<int32_t> adapters;       // -1: none
+  std::vector<int32_t> adapters;       // slots of the step's adapters; -1: none
   std::vector<SpanArgs> shared_rows;   // rows of spans that are stored in other pages as well
 
   PerClass<UnitTable> tables;    // by the model's StateClasses; entries past its count are empty
@@ -59,9 +59,10 @@ struct Batch {
   void clear();
 
   // Rejects fields that no kernel of this version supports, tokens outside the vocabulary or past
-  // the `drawn` logit rows of a step in flight, and arrays of inconsistent sizes. Units are checked
-  // against their pools where they are used.
-  Status validate(int64_t vocabulary, const StateClasses& classes, int64_t drawn = 0) const;
+  // the `drawn` logit rows of a step in flight, slots of adapters past `adapters_max`, and arrays
+  // of inconsistent sizes. Units are checked against their pools where they are used.
+  Status validate(int64_t vocabulary, const StateClasses& classes, int64_t drawn = 0,
+                  int64_t adapters_max = 0) const;
 };
 
 }  // namespace banyan

@@ -33,6 +33,8 @@ struct KeyChoice {
   }
 };
 
+struct AdapterTable;  // ops/adapters.h
+
 struct Step {
   const KernelTable& kernels;
   Launch launch;
@@ -41,6 +43,9 @@ struct Step {
   const Batch& batch;
   const StepInputs& inputs;  // of the batch
   Comm& comm = lone_rank();  // with the other ranks that run this step
+
+  // What rows with an adapter add to products; null: no row has one, whatever the batch says.
+  const AdapterTable* adapters = nullptr;
 
   // On the device: the draws of the previous step, for tokens that refer to them
   // (Batch::kSampleOfRow); null if none do.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -40,6 +41,24 @@ void StepImage::add_shared(const Batch& b) {
   stored_.insert(stored_.end(), b.shared_rows.begin(), b.shared_rows.end());
 }
 
+// Slots in turn: a few hundred spans at most, and few slots.
+void StepImage::sort_by_adapter(const Batch& b) {
+  adapted_rows_.clear();
+  adapter_begins_.clear();
+  int32_t last = b.adapters.empty() ? -1 : std::ranges::max(b.adapters);
+  if (last < 0) return;
+  for (int32_t slot = 0; slot <= last; ++slot) {
+    adapter_begins_.push_back(narrow<int32_t>(std::ssize(adapted_rows_)));
+    for (size_t i = 0; i < b.spans.size(); ++i) {
+      if (b.adapters[i] != slot) continue;
+      for (int32_t row = 0; row < b.spans[i].row_count; ++row) {
+        adapted_rows_.push_back(b.spans[i].row_begin + row);
+      }
+    }
+  }
+  adapter_begins_.push_back(narrow<int32_t>(std::ssize(adapted_rows_)));
+}
+
 template <class Body>
 void StepImage::for_arrays(const Batch& b, const Body& body) {
   size_t index = 0;
@@ -50,6 +69,8 @@ void StepImage::for_arrays(const Batch& b, const Body& body) {
   each(stored_, inputs_.stored.device);
   each(prompt_, inputs_.prompt.device);
   each(decode_, inputs_.decode.device);
+  each(adapter_begins_, inputs_.adapted.begins);
+  each(adapted_rows_, inputs_.adapted.rows);
   each(b.prompt_tokens, inputs_.prompt_tokens);
   each(b.drafts, inputs_.drafts);
   each(b.logit_rows, inputs_.logit_rows);
@@ -65,6 +86,7 @@ void StepImage::for_arrays(const Batch& b, const Body& body) {
 const StepInputs& StepImage::load(const Batch& batch) {
   split_by_form(batch);
   add_shared(batch);
+  sort_by_adapter(batch);
   bool grown = false;
   for_arrays(batch, [&](size_t index, const auto& array, auto*&) {
     if (bytes_of(array) <= rooms_[index]) return;
@@ -93,6 +115,8 @@ const StepInputs& StepImage::load(const Batch& batch) {
   set_spans(inputs_.prompt, prompt_);
   set_spans(inputs_.decode, decode_);
   if (prompt_.empty()) inputs_.decode = inputs_.spans;
+  inputs_.adapted.count = std::ssize(adapted_rows_);
+  inputs_.adapted.slots = adapter_begins_.empty() ? 0 : std::ssize(adapter_begins_) - 1;
   return inputs_;
 }
 

@@ -34,6 +34,16 @@ struct UnitInputs {
   const Capture* captures = nullptr;
 };
 
+// The rows of spans with an adapter, sorted by its slot.
+struct AdaptedRows {
+  const int32_t* rows = nullptr;    // [count]
+  const int32_t* begins = nullptr;  // [slots + 1] the first row of each slot
+  int64_t count = 0;
+  int64_t slots = 0;  // up to the last one in use
+
+  bool empty() const { return count == 0; }
+};
+
 struct StepInputs {
   const TokenId* tokens = nullptr;     // [rows]
   const int32_t* positions = nullptr;  // [rows]
@@ -41,6 +51,7 @@ struct StepInputs {
   SpanList stored;  // those, and the shared rows: where rows are written to pages
   // The same rows, split at the end of each sequence's prompt, for layers with two forms.
   SpanList prompt, decode;
+  AdaptedRows adapted;
   const int32_t* prompt_tokens = nullptr;  // [spans]
   const DraftRows* drafts = nullptr;       // [spans], where the batch has them
   const int32_t* logit_rows = nullptr;
@@ -66,6 +77,7 @@ class StepImage {
 
   void split_by_form(const Batch& batch);
   void add_shared(const Batch& batch);
+  void sort_by_adapter(const Batch& batch);
   void set_spans(SpanList& list, const std::vector<SpanArgs>& spans) const;
   // Calls body(index, array, pointer) for every array and the pointer to set to it.
   template <class Body>
@@ -76,6 +88,7 @@ class StepImage {
   std::array<size_t, kArraysMax> rooms_ = {};  // capacity in bytes of each array
   std::vector<SpanArgs> prompt_, decode_;
   std::vector<SpanArgs> stored_;  // empty: the batch's spans
+  std::vector<int32_t> adapted_rows_, adapter_begins_;
   StepInputs inputs_;
 };
 

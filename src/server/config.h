@@ -44,6 +44,7 @@ struct ServerConfig {
   std::string tool_call_parser = "auto";  // a format's name; auto: from the chat template; none
   std::string reasoning_parser = "auto";  // likewise
   bool slots = true;                      // enable /slots
+  bool runtime_adapters = false;          // clients may load and unload adapters
   bool verbose = false;                   // chat answers include their prompts
   RequestDefaults defaults;
   EtcdConfig etcd;  // where routers hear of this server

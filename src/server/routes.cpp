@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/adapters/endpoints.h"
 #include "server/anthropic/endpoints.h"
 #include "server/embed/endpoints.h"
 #include "server/error.h"
@@ -67,7 +68,11 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/slots", llama_slots},
     {"POST", "/slots/{id}", llama_unsupported},
     {"GET", "/lora-adapters", llama_adapters},
-    {"POST", "/lora-adapters", llama_unsupported},
+    {"POST", "/lora-adapters", set_llama_adapters, kEngine},
+    {"POST", "/v1/load_lora_adapter", load_adapter, kEngine},
+    {"POST", "/v1/unload_lora_adapter", unload_adapter, kEngine},
+    {"POST", "/load_lora_adapter", load_adapter, kEngine},
+    {"POST", "/unload_lora_adapter", unload_adapter, kEngine},
     {"POST", "/embedding", handle_llama_embedding},
     {"POST", "/embeddings", handle_llama_embedding},
     {"POST", "/rerank", handle_rerank},

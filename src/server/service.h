@@ -63,6 +63,14 @@ class Service {
   std::chrono::system_clock::time_point started_at() const { return started_at_; }
   // As of the last step, or the one before.
   const EngineStats& engine_stats() const { return last_report_.stats; }
+  // Those that requests may name; none without an engine.
+  std::vector<AdapterInfo> adapters() const {
+    return engine_ != nullptr ? llm_->engine().adapters() : std::vector<AdapterInfo>();
+  }
+  // For what any thread may call. There must be an engine here.
+  const Engine& model_engine() const { return llm_->engine(); }
+  // The adapter of requests that name none; empty: the model itself.
+  void set_default_adapter(std::string name) { config_.defaults.adapter = std::move(name); }
   // Empty unless the engine counts them.
   std::vector<ExpertCounts> expert_counts() const {
     return engine_ != nullptr ? llm_->engine().expert_counts() : std::vector<ExpertCounts>();
@@ -70,6 +78,7 @@ class Service {
   // The engine of this process. Null if workers elsewhere run the requests; the router then answers
   // for handlers that need an engine.
   EngineThread* engine() { return engine_; }
+  bool has_engine() const { return engine_ != nullptr; }
   Generator& generator() { return *generator_; }
   // Of requests from routers.
   RunLogs& run_logs() { return run_logs_; }

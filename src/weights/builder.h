@@ -27,6 +27,7 @@
 #include "quant/formats.h"
 #include "tensor/device.h"
 #include "tensor/tensor.h"
+#include "weights/adapter_site.h"
 #include "weights/files/checkpoint.h"
 #include "weights/matrix_packer.h"
 #include "weights/quant_config.h"
@@ -126,6 +127,8 @@ class WeightLoader {
   std::vector<StateSpec> take_states() { return std::move(states_); }
   std::vector<MatrixRecord> take_matrices() { return std::move(matrices_); }
   std::vector<ExpertLayer> take_expert_layers() { return std::move(expert_layers_); }
+  // Without the names of `others` that are also those of sites.
+  AdapterSites take_adapter_sites();
   const WeightCounts& counts() const { return counts_; }
 
  private:
@@ -179,6 +182,7 @@ class WeightLoader {
   std::vector<StateSpec> states_;
   std::vector<MatrixRecord> matrices_;
   std::vector<ExpertLayer> expert_layers_;
+  AdapterSites adapter_sites_;
   WeightCounts counts_;
   std::unordered_set<std::string> used_;
   std::vector<std::string> problems_;
@@ -274,6 +278,11 @@ class Builder {
   int64_t moba_top_k() const;
   std::optional<bool> moba_decode() const;
 
+  // Declares that adapters may add to the product of these parts, and numbers it. -1: they may not.
+  int adapter_site(std::initializer_list<MatrixPart> parts, int64_t columns) const;
+  // The same scope, in which adapters add to nothing.
+  Builder without_adapters() const;
+
   // The same scope, for weights that only a share of the tokens pass through.
   Builder with_share(const TokenShare& share) const;
 
@@ -295,8 +304,8 @@ class Builder {
   void ignore_scope() const;
 
  private:
-  Builder(WeightLoader* loader, std::string scope, const TokenShare& share)
-      : loader_(loader), scope_(std::move(scope)), share_(share) {}
+  Builder(WeightLoader* loader, std::string scope, const TokenShare& share, bool adaptable)
+      : loader_(loader), scope_(std::move(scope)), share_(share), adaptable_(adaptable) {}
   std::string full_name(std::string_view name) const;
   // A part's source, before its matrix is looked up.
   MatrixSource source_of(const MatrixPart& part, MatrixUse use) const;
@@ -311,6 +320,7 @@ class Builder {
   WeightLoader* loader_;
   std::string scope_;
   TokenShare share_;
+  bool adaptable_ = true;
 };
 
 }  // namespace banyan

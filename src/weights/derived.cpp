@@ -10,6 +10,7 @@ namespace banyan {
 std::vector<float> Builder::floats(std::string_view name, int64_t rows, int64_t columns) const {
   const LoadOptions& options = loader_->options_;
   std::string full = full_name(name);
+  loader_->adapter_sites_.others.push_back(full);
   std::optional<StoredMatrix> stored;
   if (options.source != nullptr) stored = loader_->claim_matrix(full, rows, columns);
   if (!stored && options.source != nullptr) return {};

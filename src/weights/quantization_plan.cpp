@@ -1,8 +1,5 @@
 #include "weights/quantization_plan.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -10,12 +7,10 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "weights/name_pattern.h"
 
 namespace banyan {
 namespace {
-
-// Bounds the time of matching any pattern against a name.
-constexpr uint32_t kMatchLimit = 100'000;
 
 std::string format_names() {
   std::string names;
@@ -45,37 +40,19 @@ std::optional<QuantizationPlan::Choice> parse_format(std::string_view text, bool
   return choice;
 }
 
-std::string regex_message(int code) {
-  PCRE2_UCHAR text[256];
-  pcre2_get_error_message(code, text, sizeof(text));
-  return reinterpret_cast<const char*>(text);
-}
-
 }  // namespace
 
 struct QuantizationPlan::Override {
-  Override() = default;
-  Override(const Override&) = delete;
-  Override& operator=(const Override&) = delete;
-  ~Override() {
-    pcre2_match_data_free(data);
-    pcre2_match_context_free(context);
-    pcre2_code_free(code);
-  }
-
-  bool matches(const std::string& name) {
-    int found = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(name.data()), name.size(), 0, 0,
-                            data, context);
-    matched = matched || found >= 0;
-    return found >= 0;
-  }
-
   std::string text;
   Choice choice;
+  NamePattern pattern;
   bool matched = false;
-  pcre2_code* code = nullptr;
-  pcre2_match_data* data = nullptr;
-  pcre2_match_context* context = nullptr;
+
+  bool matches(const std::string& name) {
+    bool found = pattern.matches(name);
+    matched = matched || found;
+    return found;
+  }
 };
 
 Result<QuantizationPlan> QuantizationPlan::create(std::string_view format,
@@ -92,8 +69,6 @@ Result<QuantizationPlan> QuantizationPlan::create(std::string_view format,
     if (equals == text.npos || equals == 0) {
       return invalid_argument("quantization override {} is not REGEX=FORMAT", quote(text));
     }
-    auto made = std::make_shared<Override>();
-    made->text = text;
     std::string name = text.substr(equals + 1);
     std::optional<Choice> wanted = parse_format(name, true);
     if (!wanted) {
@@ -102,19 +77,12 @@ Result<QuantizationPlan> QuantizationPlan::create(std::string_view format,
           "f32{}",
           quote(text), quote(name), format_names());
     }
-    made->choice = *wanted;
-    int error = 0;
-    PCRE2_SIZE offset = 0;
-    made->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), equals,
-                               PCRE2_NO_UTF_CHECK, &error, &offset, nullptr);
-    if (made->code == nullptr) {
-      return invalid_argument("quantization override {}: invalid regex at offset {}: {}",
-                              quote(text), offset, regex_message(error));
+    auto pattern = NamePattern::compile(std::string_view(text).substr(0, equals));
+    if (!pattern) {
+      return invalid_argument("quantization override {}: {}", quote(text), pattern.error().message);
     }
-    made->data = pcre2_match_data_create(1, nullptr);
-    made->context = pcre2_match_context_create(nullptr);
-    pcre2_set_match_limit(made->context, kMatchLimit);
-    plan.overrides_.push_back(std::move(made));
+    plan.overrides_.push_back(
+        std::make_shared<Override>(Override{text, *wanted, *std::move(pattern)}));
   }
   return plan;
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "differential/kernels.h"
 
@@ -645,6 +646,37 @@ TEST(CopyRows, TakesEachRowOfAnIndexOrAllInOrder) {
                         .rows = 5,
                         .dim = kDim});
       EXPECT_EQ(y, expected);
+    }
+  }
+}
+
+TEST(AddRows, AddsToTheRowsOfAnIndexAndZerosChangeNothing) {
+  constexpr int64_t kXStride = 13, kYStride = 16;
+  Random random(22);
+  std::vector<float> x = random.normals(3 * kXStride), y = random.normals(8 * kYStride);
+  const std::vector<int32_t> index = {5, 0, 7};
+  x[1] = 0;
+  y[5 * kYStride + 1] = -0.0f;
+  for (const KernelTable* table : tables()) {
+    SCOPED_TRACE(table->name);
+    for (int64_t dim : {9, 12}) {
+      std::vector<float> sums = y, expected = y;
+      for (size_t r = 0; r < index.size(); ++r) {
+        for (int64_t c = 0; c < dim; ++c) {
+          float value = x[r * kXStride + c];
+          if (value != 0) expected[index[r] * kYStride + c] += value;
+        }
+      }
+      ThreadPool threads(2);
+      table->add_rows({.launch = {.threads = &threads},
+                       .x = x.data(),
+                       .x_row_stride = kXStride,
+                       .index = index.data(),
+                       .y = sums.data(),
+                       .y_row_stride = kYStride,
+                       .rows = 3,
+                       .dim = dim});
+      EXPECT_EQ(std::memcmp(sums.data(), expected.data(), sums.size() * sizeof(float)), 0) << dim;
     }
   }
 }

@@ -16,6 +16,7 @@
 #include "cli/format.h"
 #include "cli/machine.h"
 #include "cli/model_source.h"
+#include "cli/options/adapter_options.h"
 #include "cli/options/checks.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
@@ -35,6 +36,7 @@ constexpr int64_t kLengthMax = 1 << 20;
 
 struct BenchOneBatchOptions {
   EngineConfig config;
+  AdapterOptions adapters;
   std::string batch_sizes = "1";
   int64_t input_len = 512;
   int64_t output_len = 64;
@@ -325,6 +327,7 @@ Result<int> bench(const BenchOneBatchOptions& o) {
   std::vector<BatchShape> shapes = TRY(read_shapes(o));
   EngineConfig config = o.config;
   config.model_path = TRY(locate_model(o.config.model_path));
+  TRY(locate_adapters(config));
   if (config.expert_counts && !o.json) {
     return invalid_argument("--expert-counts is shown by --json only; add it");
   }
@@ -375,6 +378,7 @@ VerbAction declare_bench_one_batch(CLI::App& app) {
   app.add_flag("--expert-counts", o->config.expert_counts,
                "With --json: how often each expert of each layer was chosen in all runs");
   add_model_options(app, o->config, {.generates = false});
+  add_adapter_options(app, o->config, o->adapters);
   o->config.running_max = 1;
   return [o] { return bench(*o); };
 }

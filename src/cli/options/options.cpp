@@ -131,8 +131,8 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
                  "Tokens that end the output, in addition to the model's own")
       ->type_name("1,2,3");
   app.add_flag("--ignore-eos", options.ignore_eos, "Continue past the model's end of text");
-  app.add_option("--adapter", options.adapter, "Refused by name: LoRA is not supported yet")
-      ->group("")
+  app.add_option("--adapter", options.adapter, "LoRA adapter, one of those of --lora-paths")
+      ->default_str("")
       ->type_name("NAME");
 }
 
@@ -167,7 +167,8 @@ Result<GenerationOptions> generation_options(const SamplingOptions& options) {
   GenerationOptions generation{.stop = options.stop,
                                .stop_regex = options.stop_regex,
                                .ignore_eos = options.ignore_eos,
-                               .adapter = options.adapter};
+                               .adapter = options.adapter.empty() ? options.adapters.of_all
+                                                                  : options.adapter};
   if (!options.stop_token_ids.empty()) {
     generation.stop_token_ids = TRY(parse_numbers(options.stop_token_ids, "--stop-token-ids"));
   }

@@ -12,6 +12,7 @@
 #include "banyan/llm.h"
 #include "banyan/request.h"
 #include "banyan/status.h"
+#include "cli/options/adapter_options.h"
 #include "engine/assemble.h"
 
 namespace CLI {
@@ -32,6 +33,7 @@ struct SamplingOptions {
   std::string stop_token_ids;
   bool ignore_eos = false;
   std::string adapter;
+  AdapterOptions adapters;  // of verbs that load some
 };
 
 // --max-tokens and its aliases. -1: as many as fit into the context.

@@ -83,11 +83,18 @@ constexpr std::array kOwnWay = std::to_array<Explained>({
     {"--ctx-checkpoints,--swa-checkpoints", "states are kept as far as they can be used again",
      true},
     {"--slot-prompt-similarity", "there are no slots to choose", true},
+    {"--max-loras-per-batch,--max-loras", "a step may have any of the loaded adapters", true},
+    {"--lora-backend,--lora-dtype,--lora-eviction-policy",
+     "adapters are kept in the type of the model's weights until they are unloaded"},
 });
 
 // Options with several values, for which the same is true.
-constexpr std::array kLists = std::to_array<const char*>(
-    {"--precompile-token-paddings", "--precompile-bs-paddings", "--cuda-graph-bs"});
+constexpr std::array kLists = std::to_array<Explained>({
+    {"--precompile-token-paddings", "no shapes are compiled"},
+    {"--precompile-bs-paddings", "no shapes are compiled"},
+    {"--cuda-graph-bs", "no shapes are compiled"},
+    {"--lora-target-modules", "there is room for every module that can be adapted"},
+});
 
 // Options of which some values mean what Banyan does anyway. The others are refused.
 struct Neutral {
@@ -138,7 +145,8 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--props",
     "--timeout",
     "--log-file,--verbosity",
-    "--enable-lora,--lora-paths,--lora-modules,--lora,--max-loras-per-batch,--max-lora-rank",
+    "--enable-lora,--lora-paths,--lora-modules,--lora,--lora-scaled,--max-loaded-loras,"
+    "--max-cpu-loras,--max-lora-rank",
     "--admin-api-key",
     "--ssl-keyfile-password,--ssl-ciphers",
     "--crash-dump-folder",
@@ -238,11 +246,11 @@ void add_flags(CLI::App& app) {
 
 // Options with values that no result depends on.
 void add_noted(CLI::App& app) {
-  for (const char* name : kLists) {
+  for (const Explained& option : kLists) {
     app.add_option_function<std::vector<std::string>>(
-           name,
-           [name](const std::vector<std::string>&) {
-             spdlog::info("{} has no effect: no shapes are compiled", name);
+           option.names,
+           [option](const std::vector<std::string>&) {
+             spdlog::info("{} has no effect: {}", option.names, option.why);
            },
            "")
         ->default_str("")

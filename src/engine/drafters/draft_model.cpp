@@ -354,6 +354,8 @@ EngineConfig draft_config(const EngineConfig& config) {
   draft.gguf_path.clear();
   draft.quantization = config.draft_quantization;
   draft.quantization_overrides.clear();
+  draft.adapters.clear();
+  draft.adapters_max = 0;
   draft.mla_prefill = "absorbed";
   draft.moba_block_tokens = draft.moba_top_k = 0;  // those of the other model
   draft.moba_decode.reset();

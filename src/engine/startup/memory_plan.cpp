@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/signed.h"
+#include "base/units.h"
 #include "cache/radix_tree.h"
 #include "engine/startup/weight_summary.h"
 #include "kernels/select.h"
@@ -176,7 +177,7 @@ static void measure_prediction(Step& step, const Model& model, Tensor features) 
 }
 
 size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, int64_t rows,
-                          std::span<const int> auxiliary_layers) {
+                          std::span<const int> auxiliary_layers, const AdapterTable* adapters) {
   KernelTable measuring = measuring_kernels(kernels);
   Arena arena;
   UnitCounts units;
@@ -205,8 +206,9 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
   StepImage image(host_queue());
   Comm comm(model.rank);  // exchanges nothing
   DrawResult drawn;       // the step in flight keeps its tokens in the arena
-  auto measure = [&](const std::vector<SpanArgs>& spans, bool prompt) {
+  auto measure = [&](const std::vector<SpanArgs>& spans, bool prompt, int32_t adapter = -1) {
     batch.spans = spans;
+    batch.adapters.assign(spans.size(), adapter);
     batch.prompt_tokens.clear();
     for (const SpanArgs& span : spans) {
       batch.prompt_tokens.push_back(prompt ? span.first_position + span.row_count : 0);
@@ -223,6 +225,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
               .batch = batch,
               .inputs = image.load(batch),
               .comm = comm,
+              .adapters = adapters,
               .drawn = &drawn,
               .auxiliary_layers = auxiliary_layers};
     Outputs outputs = model.model->forward(step);
@@ -235,11 +238,21 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
       measure_prediction(step, *model.model, outputs.features);
   };
   for (bool prompt : {true, false}) measure(one, prompt);
+  for (bool prompt : {true, false}) {
+    if (adapters != nullptr) measure(one, prompt, 0);  // every row's product may have a delta
+  }
   if (chosen > 0) {
     measure({{.row_count = span_rows}}, true);
     measure(each, true);
   }
   return arena.high_water_bytes();
+}
+
+std::unique_ptr<AdapterRoom> adapter_room(const EngineConfig& config, const LoadedModel& model,
+                                          const KernelTable& kernels) {
+  if (config.adapters_max == 0) return nullptr;
+  return std::make_unique<AdapterRoom>(model.adapter_sites, model.dtype, kernels,
+                                       config.adapters_max, config.adapter_rank_max);
 }
 
 void set_units(const EngineConfig& config, const LoadedModel& model, const UnitCounts& units,
@@ -277,9 +290,23 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
     spdlog::info("chunked_prefill_tokens {} is rounded to {}, a multiple of {}",
                  config.prefill_tokens(), info.prefill_rows_max, alignment);
   }
-  info.step_bytes =
-      static_cast<int64_t>(measure_step_bytes(model, kernels, step_rows_max(config, info), {}));
-  auto share = static_cast<int64_t>(config.memory_fraction * available_bytes);
+  auto adapters = adapter_room(config, model, kernels);
+  if (adapters != nullptr) {
+    info.adapters_max = config.adapters_max;
+    info.adapter_rank_max = config.adapter_rank_max;
+    info.adapter_bytes = adapters->bytes();
+    if (info.adapter_bytes > available_bytes) {
+      return exhausted(
+          "{} adapters of rank {} take {} of memory, {} are left after the weights; reserve less "
+          "(--max-loaded-loras, --max-lora-rank)",
+          info.adapters_max, info.adapter_rank_max, format_bytes(info.adapter_bytes),
+          format_bytes(available_bytes));
+    }
+  }
+  info.step_bytes = static_cast<int64_t>(measure_step_bytes(
+      model, kernels, step_rows_max(config, info), {}, adapters ? &adapters->table() : nullptr));
+  auto share =
+      static_cast<int64_t>(config.memory_fraction * (available_bytes - info.adapter_bytes));
   PoolPlan pools(config, classes, model.states, info);
   pools.choose(share - info.step_bytes);
   pools.report(info, model.states);

@@ -6,6 +6,7 @@
 #include "banyan/engine.h"
 #include "base/threads/thread_pool.h"
 #include "cache/state_classes.h"
+#include "engine/adapters/adapter_room.h"
 #include "kernels/kernel_table.h"
 #include "models/load.h"
 
@@ -22,9 +23,15 @@ int64_t step_rows_max(const EngineConfig& config, const EngineInfo& info);
 UnitCounts unit_counts(const EngineInfo& info);
 
 // Bytes of step arena for `rows` rows, if the inputs of `auxiliary_layers` layers are returned too.
-// Measured by running a step with kernels that do nothing.
+// Measured by running a step with kernels that do nothing. `adapters`: those that rows may have, or
+// null.
 size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, int64_t rows,
-                          std::span<const int> auxiliary_layers);
+                          std::span<const int> auxiliary_layers,
+                          const AdapterTable* adapters = nullptr);
+
+// Without memory as yet; null: no adapter may be loaded. The model must outlive it.
+std::unique_ptr<AdapterRoom> adapter_room(const EngineConfig& config, const LoadedModel& model,
+                                          const KernelTable& kernels);
 
 // Fills in EngineInfo and chooses the size of the KV cache, given `available_bytes` for states and
 // one step. Leaves it 0 if that is too little for one page, or for the requested size.

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <set>
 #include <string_view>
 #include <vector>
 
 #include "banyan/request.h"
 #include "base/error.h"
+#include "base/quote.h"
+#include "base/signed.h"
 #include "tensor/float_names.h"
 #include "weights/quant_config.h"
 
@@ -104,6 +107,42 @@ static Status check_ranks(const EngineConfig& config) {
   return {};
 }
 
+static Status check_adapters(const EngineConfig& config) {
+  constexpr int kAdaptersMax = 4096, kRankMax = 4096;
+  TRY(in_range("adapters_max", config.adapters_max, 0, kAdaptersMax));
+  TRY(in_range("adapter_rank_max", config.adapter_rank_max, 0, kRankMax));
+  TRY(in_range<size_t>("adapters", config.adapters.size(), 0, kAdaptersMax));
+  if (config.adapters_max > 0 && config.adapters.size() > as_size(config.adapters_max)) {
+    return invalid_argument("{} adapters are to be loaded, but adapters_max is {}",
+                            config.adapters.size(), config.adapters_max);
+  }
+  std::set<std::string_view> names;
+  for (const AdapterSource& adapter : config.adapters) {
+    TRY(adapter.validate());
+    if (names.insert(adapter.name).second) continue;
+    return invalid_argument("adapter {} is given twice", quote(adapter.name));
+  }
+  auto refuse = [](std::string_view what) {
+    return unsupported("adapters are not supported {} yet", what);
+  };
+  if (config.adapters_max == 0 && config.adapters.empty()) return {};
+  if (config.kernels == "cuda") return refuse("on a GPU");
+  if (config.tp_size > 1) return refuse("with several ranks (tp_size)");
+  if (config.emulated_steps) return refuse("with emulated steps");
+  return {};
+}
+
+Status AdapterSource::validate() const {
+  constexpr size_t kNameBytesMax = 256;
+  constexpr double kScaleMax = 1e6;
+  if (name.empty() || name.size() > kNameBytesMax) {
+    return invalid_argument("an adapter's name has {} bytes; it must have 1 to {}", name.size(),
+                            kNameBytesMax);
+  }
+  if (path.empty()) return invalid_argument("adapter {} has no path", quote(name));
+  return in_range("an adapter's scale", scale, -kScaleMax, kScaleMax);
+}
+
 int64_t EngineConfig::prefill_tokens() const {
   if (chunked_prefill_tokens > 0) return chunked_prefill_tokens;
   return kernels == "cuda" ? 4096 : 512;
@@ -131,6 +170,7 @@ Status EngineConfig::validate() const {
              std::array<std::string_view, 4>{"auto", "bf16", "fp8", "fp8_e4m3"}));
   TRY(in_range<size_t>("quantization_overrides", quantization_overrides.size(), 0, 1024));
   TRY(cache_storage.validate());
+  TRY(check_adapters(*this));
   if (emulated_steps) TRY(check_emulation(*this));
   TRY(in_range("threads", threads, 0, 1024));
   TRY(in_range("tp_size", tp_size, 1, 1024));

@@ -28,6 +28,25 @@ struct CopyRows {
   }
 };
 
+struct AddRows {
+  AddRowsArgs a;
+  BANYAN_HOST_DEVICE bool fours() const {
+    return in_fours(a.dim, a.x_row_stride, a.y_row_stride, a.x, a.y);
+  }
+  Shape shape() const { return column_shape(a.rows, a.dim, fours()); }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_columns(block, a.rows, a.dim, fours(), [&]<int N>(int64_t r, int64_t c) {
+      float* y = a.y + a.index[r] * a.y_row_stride + c;
+      Floats<N> x = load<N>(a.x + r * a.x_row_stride + c), sum = load<N>(y);
+      BANYAN_UNROLL
+      for (int i = 0; i < N; ++i) sum.at[i] = x.at[i] == 0 ? sum.at[i] : sum.at[i] + x.at[i];
+      store(y, sum);
+    });
+  }
+};
+
 // A block per part of a unit: it makes the copies of that part in their order.
 struct CopyUnits {
   CopyUnitsArgs a;

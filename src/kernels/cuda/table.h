@@ -185,6 +185,7 @@ KernelTable kernel_table(const char* name, const DeviceOps& device) {
       .sort_experts = sort_experts<D>,
       .combine_experts = launch<D, CombineExperts>,
       .copy_rows = launch<D, CopyRows>,
+      .add_rows = launch<D, AddRows>,
       .copy_units = launch<D, CopyUnits>,
       .page_write = page_write<D>,
       .place_heads = place_heads<D>,

@@ -241,6 +241,7 @@ KernelTable fence(const char* name) {
       .sort_experts = Queued<Of, &T::sort_experts>::run,
       .combine_experts = Queued<Of, &T::combine_experts>::run,
       .copy_rows = Queued<Of, &T::copy_rows>::run,
+      .add_rows = Queued<Of, &T::add_rows>::run,
       .copy_units = Queued<Of, &T::copy_units>::run,
       .page_write = Queued<Of, &T::page_write>::run,
       .place_heads = Queued<Of, &T::place_heads>::run,

@@ -1,5 +1,5 @@
-// Kernels that only move data: sorting routed rows by expert, copying rows and units. They are
-// memory-bound, so every CPU table uses these.
+// Kernels that only move data: sorting routed rows by expert, copying and adding rows, copying
+// units. They are memory-bound, so every CPU table uses these.
 #include <algorithm>
 #include <cstring>
 
@@ -45,6 +45,16 @@ void copy_rows(const CopyRowsArgs& a) {
     for (int64_t r = begin; r < end; ++r) {
       int64_t source = a.index != nullptr ? a.index[r] : r;
       std::memcpy(a.y + r * a.y_row_stride, a.x + source * a.x_row_stride, a.dim * sizeof(float));
+    }
+  });
+}
+
+void add_rows(const AddRowsArgs& a) {
+  parallel_for(a.launch, a.rows, rows_per_job(a.dim), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float* x = a.x + r * a.x_row_stride;
+      float* y = a.y + a.index[r] * a.y_row_stride;
+      for (int64_t c = 0; c < a.dim; ++c) y[c] = x[c] == 0 ? y[c] : y[c] + x[c];
     }
   });
 }

@@ -47,6 +47,7 @@ void route(const RouteArgs& args);
 void sort_experts(const SortExpertsArgs& args);
 void combine_experts(const CombineExpertsArgs& args);
 void copy_rows(const CopyRowsArgs& args);
+void add_rows(const AddRowsArgs& args);
 void copy_units(const CopyUnitsArgs& args);
 void page_write(const PageWriteArgs& args);
 void page_read(const PageReadArgs& args);

@@ -34,6 +34,7 @@ const KernelTable& table() {
       .sort_experts = sort_experts,
       .combine_experts = combine_experts,
       .copy_rows = copy_rows,
+      .add_rows = add_rows,
       .copy_units = copy_units,
       .page_write = page_write,
       .place_heads = place_heads_by<rms_norm, rope, page_write>,

@@ -95,6 +95,7 @@ KernelTable traced(const KernelTable& inner) {
           .sort_experts = Traced<"sort_experts", &T::sort_experts>::run,
           .combine_experts = Traced<"combine_experts", &T::combine_experts>::run,
           .copy_rows = Traced<"copy_rows", &T::copy_rows>::run,
+          .add_rows = Traced<"add_rows", &T::add_rows>::run,
           .copy_units = Traced<"copy_units", &T::copy_units>::run,
           .page_write = Traced<"page_write", &T::page_write>::run,
           .place_heads = Traced<"place_heads", &T::place_heads>::run,

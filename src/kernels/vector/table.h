@@ -51,6 +51,7 @@ constexpr KernelTable make_table(const char* name) {
       .sort_experts = portable::sort_experts,
       .combine_experts = combine_experts<V>,
       .copy_rows = portable::copy_rows,
+      .add_rows = portable::add_rows,
       .copy_units = portable::copy_units,
       .page_write = page_write<V>,
       .place_heads = place_heads_by<rms_norm<V>, rope<V>, page_write<V>>,

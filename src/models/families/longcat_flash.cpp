@@ -119,7 +119,7 @@ Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Buil
   using Prediction = PredictionLayer<DecoderLayer>;
   auto make_prediction = [&]() -> std::optional<Prediction> {
     if (!predicts) return std::nullopt;
-    Builder scope = mtp / "layers" / 0;
+    Builder scope = mtp.without_adapters() / "layers" / 0;
     DenseConfig dense{.hidden = c.decoder.hidden, .intermediate = c.intermediate};
     LayerConfig layer{.mixer = a, .ffn = dense, .ffn_scope = "transformer_layer.mlp"};
     return Prediction(scope, mtp / "norm", c.decoder,

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "llm/llm_parts.h"
+#include "server/adapters/request.h"
 #include "server/anthropic/endpoints.h"
 #include "server/anthropic/format.h"
 #include "server/anthropic/request.h"
@@ -267,6 +268,7 @@ PromptRequest read_message_options(RequestFields& fields, const RequestContext& 
   }
   if (request.samples != 1) fields.fail("n", " is more than 1; a message is one answer");
   read_scheduling(fields, request.text.options);
+  request.text.options.adapter = read_adapter(fields, context);
   read_output_format(fields, context.json, request);
   fields.refuse({"container", "mcp_servers"});
   fields.accept_only({{"service_tier", R"(["auto","standard_only"])"}});

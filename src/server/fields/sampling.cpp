@@ -253,7 +253,6 @@ void read_scheduling(RequestFields& fields, GenerationOptions& options) {
   options.priority = static_cast<int>(fields.integer("priority", 0, -kPriorityMax, kPriorityMax));
   options.cache_salt = fields.string("cache_salt", kNameBytesMax);
   options.extra_key = fields.string("extra_key", kNameBytesMax);
-  options.adapter = fields.string("lora_path", kNameBytesMax);
   // The second is llama.cpp's name; the dot is part of the key.
   for (const char* name : {"draft_tokens_max", "speculative.n_max"}) {
     if (auto drafts = fields.integer_if(name, 0, kDraftTokensMax)) {

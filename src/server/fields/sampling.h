@@ -67,7 +67,7 @@ std::optional<int64_t> read_thinking_budget(RequestFields& fields, const Request
 // Refuses that limit on endpoints without reasoning, that is, other than chats.
 void refuse_thinking_budget(RequestFields& fields);
 
-// Options of the request as a whole: priority, cache_salt, extra_key, lora_path.
+// Options of the request as a whole: priority, cache_salt, extra_key.
 void read_scheduling(RequestFields& fields, GenerationOptions& options);
 
 // Translates a prompt for the engine. Refuses prompts that leave no room in the context or in the

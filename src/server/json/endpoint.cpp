@@ -47,11 +47,33 @@ uint64_t seed_of(std::string_view request_id) {
 
 }  // namespace
 
+// A model may have an adapter's name. After the model's own name, what follows a colon must be an
+// adapter: the engine refuses what is none.
+std::optional<std::string> RequestContext::adapter_of(std::string_view name) const {
+  auto known = [this](std::string_view adapter) {
+    return std::ranges::find(adapters, adapter) != adapters.end();
+  };
+  bool is_model = name == model_name || std::ranges::find(served_names, name) != served_names.end();
+  if (adapters.empty() || is_model) return std::nullopt;
+  constexpr std::string_view kLatest = ":latest";  // which Ollama's clients add
+  if (name.ends_with(kLatest) && !known(name)) name.remove_suffix(kLatest.size());
+  if (known(name)) return std::string(name);
+  for (size_t colon = name.find(':'); colon != name.npos; colon = name.find(':', colon + 1)) {
+    std::string_view model = name.substr(0, colon), adapter = name.substr(colon + 1);
+    bool is_own = model == model_name ||
+                  std::ranges::find(served_names, model) != served_names.end();
+    if (is_own || (served_names.empty() && known(adapter))) return std::string(adapter);
+  }
+  return std::nullopt;
+}
+
 RequestContext context_of(const Service& service, const HttpRequest& request) {
   using std::chrono::duration_cast, std::chrono::seconds, std::chrono::system_clock;
   auto now = duration_cast<seconds>(system_clock::now().time_since_epoch());
   RequestDefaults defaults = service.config().defaults;
   defaults.drawn_seed = seed_of(request.id);
+  std::vector<std::string> adapters;
+  for (AdapterInfo& adapter : service.adapters()) adapters.push_back(std::move(adapter.name));
   return {service.llm(),
           service.model_name(),
           service.config().served_model_names,
@@ -64,7 +86,9 @@ RequestContext context_of(const Service& service, const HttpRequest& request) {
           service.config().responses_max > 0 ? service.responses() : nullptr,
           service.owner_of(request),
           service.config().verbose,
-          std::move(defaults)};
+          std::move(defaults),
+          std::move(adapters),
+          !service.has_engine()};
 }
 
 Parsed<Json> parse_body(std::string_view body) {

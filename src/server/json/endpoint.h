@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,11 +36,17 @@ struct RequestContext {
   std::string owner = {};                                 // owns what the request stores
   bool verbose = false;                                   // chat answers include their prompts
   RequestDefaults defaults = {};
+  std::vector<std::string> adapters = {};  // names, sorted
+  bool routed = false;                     // engines elsewhere run the request
 
-  // Whether a request may use this name for the model.
+  // Whether a request may use this name for the model, or for the model with an adapter.
   bool may_be_called(std::string_view name) const {
-    return served_names.empty() || std::ranges::find(served_names, name) != served_names.end();
+    return served_names.empty() || std::ranges::find(served_names, name) != served_names.end() ||
+           adapter_of(name);
   }
+  // The adapter that a model's name stands for: "ADAPTER", or "MODEL:ADAPTER" as for SGLang. Absent:
+  // none.
+  std::optional<std::string> adapter_of(std::string_view name) const;
 };
 
 RequestContext context_of(const Service& service, const HttpRequest& request);

@@ -13,6 +13,7 @@
 #include "base/packed_json.h"
 #include "base/signed.h"
 #include "llm/llm_parts.h"
+#include "server/adapters/request.h"
 #include "server/error.h"
 #include "server/fields/infill.h"
 #include "server/generation_times.h"
@@ -287,6 +288,7 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
       read_sampling(fields, names, llama_sampling(), limits, context.json, context.defaults);
   if (auto samples = fields.integer_if("n_cmpl", 1, kSamplesMax)) request.samples = *samples;
   read_scheduling(fields, request.text.options);
+  request.text.options.adapter = read_adapter(fields, context);
   request.text.options.top_logprobs =
       static_cast<int>(fields.integer("n_probs", 0, 0, limits.top_logprobs_max));
   // A unique key neither reads nor leaves cache entries that other requests could use.

@@ -21,7 +21,6 @@ void handle_infill(Service& service, HttpRequest request, ResponderPtr responder
 void handle_apply_template(Service& service, HttpRequest request, ResponderPtr responder);
 void llama_props(Service& service, HttpRequest request, ResponderPtr responder);
 void llama_slots(Service& service, HttpRequest request, ResponderPtr responder);
-void llama_adapters(Service& service, HttpRequest request, ResponderPtr responder);
 // Answers 501 for known endpoints that are not supported, naming them.
 void llama_unsupported(Service& service, HttpRequest request, ResponderPtr responder);
 

@@ -23,11 +23,6 @@ std::string special_text(const std::optional<SpecialToken>& token) {
   return token ? token->text : "";
 }
 
-std::string_view why_unsupported(std::string_view path) {
-  if (path.starts_with("/slots")) return "the cache is keyed by prefixes; it has no slots";
-  return "LoRA adapters are not supported";
-}
-
 }  // namespace
 
 Parsed<Json> apply_template(const RequestContext& context, const Json& body) {
@@ -85,13 +80,9 @@ void llama_slots(Service& service, HttpRequest, ResponderPtr responder) {
   responder->respond(200, slots);
 }
 
-void llama_adapters(Service&, HttpRequest, ResponderPtr responder) {
-  responder->respond(200, Json::array());
-}
-
 void llama_unsupported(Service&, HttpRequest request, ResponderPtr responder) {
   responder->respond_error(
-      501, fmt::format("{} is not supported: {}", request.path, why_unsupported(request.path)));
+      501, request.path + " is not supported: the cache is keyed by prefixes; it has no slots");
 }
 
 }  // namespace banyan

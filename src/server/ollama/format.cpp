@@ -11,6 +11,7 @@
 #include "base/json_text.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "server/adapters/request.h"
 #include "server/timestamp.h"
 
 namespace banyan {
@@ -91,6 +92,7 @@ Parsed<PromptRequest> read_ollama_options(RequestFields& fields, const RequestCo
   }
   read_format(fields, context.json, request);
   fields.refuse_unsupported();
+  request.text.options.adapter = read_adapter(fields, context);
   fields.refuse({"logprobs"});
   fields.accept_only({{"top_logprobs", "[0]"}});
   TRY(fields.finish());

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/signed.h"
 #include "llm/llm_parts.h"
+#include "server/adapters/request.h"
 #include "server/chat.h"
 #include "server/generation.h"
 #include "server/generation_times.h"
@@ -421,6 +422,7 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
     fields.fail(names.max_new_tokens, " is 0; it must be 1 or more");
   }
   read_scheduling(fields, request.text.options);
+  request.text.options.adapter = read_adapter(fields, context);
   request.text.options.prediction = read_prediction(fields);
   options.samples = as_size(request.samples);
   options.stream = fields.flag("stream", false);

@@ -10,6 +10,7 @@
 #include "base/packed_json.h"
 #include "base/signed.h"
 #include "llm/llm_parts.h"
+#include "server/adapters/request.h"
 #include "server/fields/infill.h"
 #include "server/fields/prompts.h"
 #include "server/generation.h"
@@ -330,6 +331,7 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
   refuse_thinking_budget(fields);
   prompt.text.add_special_tokens = fields.flag("add_special_tokens", true);
   read_scheduling(fields, prompt.text.options);
+  prompt.text.options.adapter = read_adapter(fields, context);
   prompt.text.options.prediction = read_prediction(fields);
   CompletionOptions options{.echo = fields.flag("echo", false),
                             .skip_special_tokens = prompt.text.options.skip_special_tokens,

@@ -11,6 +11,7 @@
 #include "base/packed_json.h"
 #include "base/signed.h"
 #include "llm/llm_parts.h"
+#include "server/adapters/request.h"
 #include "server/generation.h"
 #include "server/json/text.h"
 #include "server/sglang/endpoints.h"
@@ -376,6 +377,7 @@ Parsed<std::pair<PromptRequest, LogprobOptions>> Reader::read_prompt(size_t prom
   request.text.text = std::move(prompts_[prompt].text);
   request.text.ids = std::move(prompts_[prompt].ids);
   read_scheduling(fields_, request.text.options);
+  request.text.options.adapter = read_adapter(fields_, context_, prompt);
 
   RequestFields fields(share.options);
   LogprobOptions options{.wanted = fields.flag("return_logprob", false),

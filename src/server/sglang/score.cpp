@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/signed.h"
+#include "server/adapters/request.h"
 #include "server/embed/endpoints.h"
 #include "server/generation.h"
 #include "server/json/writer.h"
@@ -143,7 +144,7 @@ Parsed<GenerationPlan> plan_score(const RequestContext& context, const Json& bod
   if (temperature != 1 && !softmax) fields.fail("temperature", " needs apply_softmax to be true");
   fields.refuse({"embed_override_token_id", "query_embed_overrides", "item_embed_overrides",
                  "score_extraction_token", "return_pooled_hidden_states", "return_token_logprobs"});
-  std::string model = answered_model(fields, context);
+  std::string model = answered_model(fields, context), adapter = read_adapter(fields, context);
   GenerationPlan plan(context.compiled);
   plan.rids = {context.request_id};
   plan.all_or_nothing = true;
@@ -153,6 +154,7 @@ Parsed<GenerationPlan> plan_score(const RequestContext& context, const Json& bod
     prompt.text.options.max_new_tokens = 1;
     prompt.text.sampling.temperature = 0;
     prompt.text.options.ignore_eos = true;
+    prompt.text.options.adapter = adapter;
     prompt.text.options.logprob_token_ids = std::move(labels[i]);
     TRY(plan.add_prompt(llm, prompt));
   }

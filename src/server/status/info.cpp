@@ -39,6 +39,16 @@ Json model_json(const Service& service) {
           {"max_model_len", service.engine_info().context_length_tokens}};
 }
 
+// vLLM's: a model of its own, whose parent is the one that is served.
+Json adapter_json(const Service& service, const AdapterInfo& adapter) {
+  Json json = model_json(service);
+  json["id"] = json["display_name"] = adapter.name;
+  json["root"] = adapter.path;
+  json["parent"] = service.model_name();
+  json["aliases"] = json["tags"] = Json::array();
+  return json;
+}
+
 // Null unless requested, since computing it reads all weights.
 Json digest_json(const EngineInfo& info) {
   return info.state_digest.empty() ? Json() : Json(info.state_digest);
@@ -236,6 +246,8 @@ void metrics(Service& service, HttpRequest, ResponderPtr responder) {
   if (service.state() != Service::State::kLoading) {
     others.grammars = service.llm().grammar_stats();
     others.generator = service.generator().figures();
+    others.adapters_max = service.engine_info().adapters_max;
+    others.adapters = service.adapters();
   }
   auto started = seconds_since_epoch(service.started_at());
   responder->respond(200, service.metrics().text(others), kPrometheusText,
@@ -243,11 +255,16 @@ void metrics(Service& service, HttpRequest, ResponderPtr responder) {
 }
 
 void list_models(Service& service, HttpRequest, ResponderPtr responder) {
+  Json models = Json::array({model_json(service)});
+  for (const AdapterInfo& adapter : service.adapters()) {
+    models.push_back(adapter_json(service, adapter));
+  }
+  std::string last = models.back()["id"];
   responder->respond(200, Json{{"object", "list"},
-                               {"data", Json::array({model_json(service)})},
+                               {"data", std::move(models)},
                                {"has_more", false},
                                {"first_id", service.model_name()},
-                               {"last_id", service.model_name()}});
+                               {"last_id", std::move(last)}});
 }
 
 void show_model(Service& service, HttpRequest request, ResponderPtr responder) {
@@ -255,6 +272,10 @@ void show_model(Service& service, HttpRequest request, ResponderPtr responder) {
   if (request.path_argument == service.model_name() ||
       std::ranges::find(names, request.path_argument) != names.end()) {
     return responder->respond(200, model_json(service));
+  }
+  for (const AdapterInfo& adapter : service.adapters()) {
+    if (adapter.name != request.path_argument) continue;
+    return responder->respond(200, adapter_json(service, adapter));
   }
   responder->respond_error(
       404,

@@ -1,5 +1,6 @@
 #include "server/status/metrics.h"
 
+#include <fmt/ranges.h>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
@@ -10,6 +11,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -190,6 +192,26 @@ void add_figures(std::span<const GeneratorFigure> figures, const prometheus::Lab
   }
 }
 
+// Adapters with requests that run, and with such that wait, as Gateway API's pickers read them.
+void add_adapters(const Metrics::Others& others, const prometheus::Labels& labels,
+                  std::vector<prometheus::MetricFamily>& families) {
+  std::vector<std::string_view> running, waiting;
+  for (const AdapterInfo& adapter : others.adapters) {
+    if (adapter.running > 0) running.push_back(adapter.name);
+    if (adapter.sequences > adapter.running) waiting.push_back(adapter.name);
+  }
+  auto family = family_of("vllm:lora_requests_info",
+                          "Adapters; their value is a time, the latest one counts",
+                          prometheus::MetricType::Gauge);
+  prometheus::ClientMetric& metric = family.metric.emplace_back();
+  for (const auto& [key, value] : labels) metric.label.push_back({key, value});
+  metric.label.push_back({"max_lora", std::to_string(others.adapters_max)});
+  metric.label.push_back({"running_lora_adapters", fmt::format("{}", fmt::join(running, ","))});
+  metric.label.push_back({"waiting_lora_adapters", fmt::format("{}", fmt::join(waiting, ","))});
+  metric.gauge.value = static_cast<double>(std::time(nullptr));
+  families.push_back(std::move(family));
+}
+
 }  // namespace
 
 struct Metrics::Impl {
@@ -223,9 +245,6 @@ struct Metrics::Impl {
     gauge("sglang:cache_config_info", "Configuration of the KV cache pages",
           {{"page_size", page_size}, {"num_pages", pages}})
         .Set(1);
-    gauge("vllm:lora_requests_info", "Adapters; their value is a time, the latest one counts",
-          {{"max_lora", "0"}, {"running_lora_adapters", ""}, {"waiting_lora_adapters", ""}})
-        .SetToCurrentTime();
   }
   prometheus::Counter& finished_for(FinishReason reason) {
     return counter("vllm:request_success_total", "Finished requests by finish reason",
@@ -540,6 +559,7 @@ std::string Metrics::text(const Others& others) const {
   add_memory(others.memory, impl_->labels, families);
   if (others.spans) add_spans(*others.spans, impl_->labels, families);
   add_figures(others.generator, impl_->labels, families);
+  add_adapters(others, impl_->labels, families);
   LlamaFigures llama = {.stats = impl_->last,
                         .prompt_s = impl_->prompt_s,
                         .predicted_s = impl_->predicted_s,

@@ -53,6 +53,8 @@ class Metrics {
     MemoryUse memory;
     std::optional<SpanCounts> spans;
     std::vector<GeneratorFigure> generator;
+    int adapters_max = 0;
+    std::vector<AdapterInfo> adapters;
   };
   // Renders Prometheus's text format.
   std::string text(const Others& others) const;

@@ -87,12 +87,13 @@ TEST_F(EngineSubmit, RefusesBadSampling) {
   refuses([](R& r) { r.sampling.temperature = std::nanf(""); }, wrong, "temperature is nan");
   refuses([](R& r) { r.sampling.top_p = 0; }, wrong, "top_p is 0");
   refuses([](R& r) { r.sampling.logit_bias = {{1, INFINITY}}; }, wrong, "logit_bias is inf");
+  refuses([](R& r) { r.options.adapter = "poet"; }, wrong,
+          "there is no adapter \"poet\"; none is loaded");
 }
 
 TEST_F(EngineSubmit, RefusesWhatIsNotSupportedYet) {
   using R = GenerateRequest;
   auto unsupported = ErrorCode::kUnsupported;
-  refuses([](R& r) { r.options.adapter = "poet"; }, unsupported, "adapter \"poet\"");
   refuses([](R& r) { r.options.priority = 7; }, unsupported, "priority 7");
 }
 

@@ -39,7 +39,7 @@ TEST(Batch, RefusesWhatNoKernelUnderstandsYet) {
   EXPECT_EQ(refusal([](Batch& b) { b.position_axes = 3; }), "batch: 3 position axes");
   EXPECT_EQ(refusal([](Batch& b) { b.embedding_rows = {1}; }),
             "batch: embedding rows are not supported");
-  EXPECT_EQ(refusal([](Batch& b) { b.adapters = {0}; }), "batch: adapters are not supported");
+  EXPECT_EQ(refusal([](Batch& b) { b.adapters = {0}; }), "batch: adapter 0 of 0");
   EXPECT_EQ(refusal([](Batch& b) { b.tokens[1] = Batch::kSampleOfRow - 2; }),
             "batch: a token refers to logit row 2, but the step in flight has 0");
   EXPECT_EQ(refusal([](Batch& b) { b.tokens[1] = 10; }),

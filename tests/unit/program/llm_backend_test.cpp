@@ -172,7 +172,7 @@ TEST_F(LlmBackendTest, MoreProgramsThanTheQueueHoldsWait) {
 
 TEST_F(LlmBackendTest, AllOptionsOfAGenReachTheEngine) {
   State adapter = run([](State& s) { s += "x" + gen("a", {.adapter = "poet"}); });
-  EXPECT_EQ(adapter.error()->message, "adapter \"poet\": adapters are not supported yet");
+  EXPECT_EQ(adapter.error()->message, "there is no adapter \"poet\"; none is loaded");
   State priority = run([](State& s) { s += "x" + gen("a", {.priority = 3}); });
   EXPECT_TRUE(priority.error()->message.contains("priority 3: the schedule policy is lpm"));
   Generation free = alone({.text = "Once", .options = {.max_new_tokens = 12}});

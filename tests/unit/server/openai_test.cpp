@@ -71,9 +71,9 @@ TEST_F(OpenAi, MaxTokensIsSixteenUnlessSaidAndIsCutToTheContext) {
             std::string::npos);
 }
 
-TEST_F(OpenAi, AnAdapterReachesTheEngineWhichRefusesItByName) {
+TEST_F(OpenAi, AnAdapterThatIsNotLoadedIsRefusedByName) {
   std::string fields = R"("lora_path":"poet","max_tokens":2)";
-  std::string said = "adapter \"poet\": adapters are not supported yet";
+  std::string said = "there is no adapter \"poet\"; none is loaded";
   EXPECT_TRUE(complete(R"("prompt":"Hello",)" + fields).contains(said));
   EXPECT_TRUE(chat(fields).contains(said));
   EXPECT_TRUE(ask(*llm_, plan_generate, R"({"text":"Hello","lora_path":"poet"})").contains(said));

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "server/adapters/request.h"
 #include "server/fields/constraint.h"
 #include "server/openai/custom_input.h"
 #include "server/openai/custom_tools.h"
@@ -351,6 +352,7 @@ void read_limits(RequestFields& fields, const RequestContext& context, Responses
   }
   if (options.samples != 1) fields.fail("n", " is more than 1; a response is one answer");
   read_scheduling(fields, options.text.options);
+  options.text.options.adapter = read_adapter(fields, context);
   read_text(fields, context.json, options, request.chat.prompt.variables);
   request.stream = fields.flag("stream", false);
   request.store = fields.flag("store", true) && context.responses != nullptr;

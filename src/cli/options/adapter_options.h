@@ -1,0 +1,32 @@
+// Options of verbs that load LoRA adapters with their model.
+#pragma once
+
+#include <string>
+
+#include "banyan/config.h"
+#include "banyan/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace banyan::cli {
+
+struct AdapterOptions {
+  std::string of_all;   // the adapter of requests that name none; empty: the model as it is
+  bool runtime = false;  // clients may load and unload adapters
+
+  // Makes room for adapters to come, if any may.
+  void settle(EngineConfig& config) const;
+};
+
+void add_adapter_options(CLI::App& app, EngineConfig& config, AdapterOptions& options);
+
+// --enable-lora, of servers.
+void add_runtime_adapters(CLI::App& app, AdapterOptions& options);
+
+// "NAME=PATH", "PATH" (which is its name, too) or JSON with lora_name and lora_path, or name and
+// path.
+Result<AdapterSource> parse_adapter(const std::string& text);
+
+}  // namespace banyan::cli
