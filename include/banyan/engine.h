@@ -198,9 +198,9 @@ class Engine {
   // Removes what EngineConfig::cache_storage keeps for this model and configuration.
   void clear_cache_storage();
 
-  // Loads an adapter in two steps. The first reads, checks and packs it, which may take seconds; any
-  // thread may do that, at any time. The second copies it to its room. Errors name the file, the
-  // tensor and the wrong value; kExhausted: as many adapters are loaded as there is room for.
+  // Loads an adapter in two steps. The first reads, checks and packs it, which may take seconds;
+  // any thread may do that, at any time. The second copies it to its room. Errors name the file,
+  // the tensor and the wrong value; kExhausted: as many adapters are loaded as there is room for.
   Result<std::shared_ptr<const PackedAdapter>> pack_adapter(const AdapterSource& source) const;
   Status add_adapter(const std::shared_ptr<const PackedAdapter>& adapter);
   // From now on requests with that name are refused. Those submitted before keep the adapter, and

@@ -36,6 +36,8 @@ def _as_arguments(options: dict[str, Any]) -> list[str]:
         if value is True:
             arguments.append(flag)
         else:
+            if isinstance(value, dict):  # lora_paths
+                value = [f"{key}={path}" for key, path in value.items()]
             values = value if isinstance(value, (list, tuple)) else [value]
             arguments += [f"{flag}={one}" for one in values]
     return arguments
@@ -125,6 +127,7 @@ class Engine:
         token_ids_logprob: Sequence[int] | None = None,
         stream: bool = False,
         rid: str | Sequence[str] | None = None,
+        lora_path: str | Sequence[str | None] | None = None,
         **unsupported: Any,
     ) -> Result | list[Result] | Iterator[Result]:
         """Generates from one or more prompts, given as text or as token ids.
@@ -133,11 +136,12 @@ class Engine:
         n > 1. With `stream` it returns an iterator of such results, each with the text so far (and
         "index" if there are several). With `return_logprob`, meta_info has SGLang's lists of
         (logprob, token id, None). It also has the logprobs as float arrays, "output_logprobs" and
-        "input_logprobs", which numpy.asarray() wraps without a copy.
+        "input_logprobs", which numpy.asarray() wraps without a copy. `lora_path` names one of the
+        adapters that the option lora_paths has loaded (["NAME=PATH"] or {NAME: PATH}).
         """
         call = self._start(None, prompt, sampling_params, input_ids, return_logprob,
                            logprob_start_len, top_logprobs_num, token_ids_logprob, rid,
-                           unsupported)
+                           lora_path, unsupported)
         if stream:
             return self._stream(call)
         return self._finish(call)
@@ -153,6 +157,7 @@ class Engine:
         token_ids_logprob: Sequence[int] | None = None,
         stream: bool = False,
         rid: str | Sequence[str] | None = None,
+        lora_path: str | Sequence[str | None] | None = None,
         **unsupported: Any,
     ) -> Result | list[Result] | AsyncIterator[Result]:
         """Like generate(), for coroutines. With `stream`, awaiting it returns an async iterator.
@@ -169,7 +174,7 @@ class Engine:
 
         call = self._start(notify, prompt, sampling_params, input_ids, return_logprob,
                            logprob_start_len, top_logprobs_num, token_ids_logprob, rid,
-                           unsupported)
+                           lora_path, unsupported)
         if stream:
             return self._async_stream(call, changed)
         try:
@@ -282,7 +287,8 @@ class Engine:
             return self._programs
 
     def _start(self, notify, prompt, sampling_params, input_ids, return_logprob,
-               logprob_start_len, top_logprobs_num, token_ids_logprob, rid, unsupported) -> _Call:
+               logprob_start_len, top_logprobs_num, token_ids_logprob, rid, lora_path,
+               unsupported) -> _Call:
         for name, value in unsupported.items():
             if value is not None and value is not False:
                 raise ValueError(f"generate: {name} is not supported")
@@ -297,11 +303,14 @@ class Engine:
         wanted = spread("return_logprob", return_logprob, False)
         begins = spread("logprob_start_len", logprob_start_len, -1)
         tops = spread("top_logprobs_num", top_logprobs_num, 0)
+        adapters = spread("lora_path", lora_path)
         rids = spread("rid", rid) if isinstance(rid, (list, tuple)) else None
         call = _Call(self, batch, [], notify)
         try:
             for i, one in enumerate(prompts):
                 own = {k: v for k, v in (params[i] or {}).items() if k != "n"}
+                if adapters[i] is not None:
+                    own["lora_path"] = adapters[i]
                 logprobs = {}
                 if wanted[i]:
                     logprobs = {"top": tops[i], "ids": list(token_ids_logprob or []),

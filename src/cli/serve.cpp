@@ -115,8 +115,7 @@ VerbAction declare_serve(CLI::App& app) {
   auto o = std::make_shared<ServeOptions>();
   spdlog::set_level(spdlog::level::info);
   add_model_options(app, o->engine.config, {.log_level = "info"});
-  add_adapter_options(app, o->engine.config, o->adapters);
-  add_runtime_adapters(app, o->adapters);
+  add_adapter_options(app, o->engine.config, o->adapters, true);
   add_network_options(app, *o);
   add_default_options(app, o->server.defaults);
   add_engine_options(app, o->engine);

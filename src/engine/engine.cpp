@@ -127,9 +127,9 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
       drafters.push_back(std::move(drafter));
     }
     TRY(check_scheduler_steps(chosen, *runner, drafters));
-    auto impl = std::make_unique<Engine::Impl>(chosen, std::move(ranks), std::move(runner),
-                                               std::move(drafters), std::move(filter),
-                                               std::move(tiers));
+    auto impl =
+        std::make_unique<Engine::Impl>(chosen, std::move(ranks), std::move(runner),
+                                       std::move(drafters), std::move(filter), std::move(tiers));
     if (chosen.adapters_max > 0) {
       spdlog::info("{} are reserved for {} adapters of rank {}",
                    format_bytes(impl->info().adapter_bytes), chosen.adapters_max,

@@ -284,7 +284,9 @@ void Engine::Impl::plan(PlannedStep& step) {
 }
 
 void Engine::Impl::count_running(const StepPlan& plan) {
-  for (const AdapterUse& adapter : running_adapters_) adapter->running = 0;
+  for (const auto& before : running_adapters_) {
+    if (AdapterUse adapter = before.lock()) adapter->running = 0;
+  }
   running_adapters_.clear();
   for (const PlannedSpan& span : plan.spans) {
     if (span.sequence->adapter == nullptr) continue;
@@ -297,8 +299,8 @@ void Engine::Impl::launch(PlannedStep& step) {
   TraceSpan span(trace_.get(), "step", "launch");
   span.set_rows(step.batch.rows());
   int64_t drawn = runner_->in_flight() > 0 ? std::ssize(steps_[0].uses) : 0;
-  Status valid = step.batch.validate(info().vocabulary, runner_->classes(), drawn,
-                                     info().adapters_max);
+  Status valid =
+      step.batch.validate(info().vocabulary, runner_->classes(), drawn, info().adapters_max);
   CHECK(valid.has_value(), "{}", valid.error().message);
   step.launched_ns = now_ns();
   runner_->launch(step.batch, step.draws);

@@ -137,7 +137,8 @@ class Engine::Impl {
   Speculator speculator_;
   SequenceId last_id_ = 0;
   EngineStats totals_;
-  std::vector<AdapterUse> running_adapters_;  // of the last planned step, one per sequence
+  // Of the last planned step, one per sequence; they use no slot.
+  std::vector<std::weak_ptr<const LoadedAdapter>> running_adapters_;
   int64_t overlapped_steps_ = 0;
 
   std::vector<PlannedStep> steps_;  // the one to be collected next, and those after it

@@ -178,8 +178,8 @@ class Runner {
   };
   std::unique_ptr<Sharing> sharing_;
   LoadedModel model_;
-  DeviceBlock device_expert_counts_;    // incremented by kernels, ...
-  std::vector<int64_t> expert_counts_;  // ... copied after each step; empty unless requested
+  DeviceBlock device_expert_counts_;       // incremented by kernels, ...
+  std::vector<int64_t> expert_counts_;     // ... copied after each step; empty unless requested
   std::unique_ptr<AdapterRoom> adapters_;  // null: no room for any
   std::unique_ptr<StatePools> pools_;
   Arena arena_;

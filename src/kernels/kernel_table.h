@@ -168,8 +168,8 @@ struct CopyRowsArgs {
   int64_t rows = 0, dim = 0;
 };
 
-// y[index[i]] += x[i]. A zero changes nothing, not even the sign of a zero in y. No row of y is named
-// twice; x and y do not overlap.
+// y[index[i]] += x[i]. A zero changes nothing, not even the sign of a zero in y. No row of y is
+// named twice; x and y do not overlap.
 struct AddRowsArgs {
   Launch launch = {};
   const float* x = nullptr;  // [rows, dim]

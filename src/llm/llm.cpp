@@ -358,15 +358,16 @@ Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<Tok
   std::vector<std::optional<float>> logprobs(ids.size());
   std::optional<Error> error;
   bool done = false;
-  TRY(engine->submit({.prompt = ids,
-                      .options = {.max_new_tokens = 0, .prompt_logprobs_begin = 0, .adapter = adapter}},
-                     [&](const TokenEvent& event) {
-                       if (event.has_token) {
-                         at(logprobs, event.position) = event.logprob;
-                       }
-                       if (event.finish == FinishReason::kError) error = event.error;
-                       done = event.finish != FinishReason::kNone;
-                     }));
+  TRY(engine->submit(
+      {.prompt = ids,
+       .options = {.max_new_tokens = 0, .prompt_logprobs_begin = 0, .adapter = adapter}},
+      [&](const TokenEvent& event) {
+        if (event.has_token) {
+          at(logprobs, event.position) = event.logprob;
+        }
+        if (event.finish == FinishReason::kError) error = event.error;
+        done = event.finish != FinishReason::kNone;
+      }));
   while (!done && engine->step()) {
   }
   if (error) return std::unexpected(*error);

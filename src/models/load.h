@@ -31,7 +31,7 @@ struct LoadedModel {
   std::vector<ExpertLayer> expert_layers;
   AdapterSites adapter_sites;
   DType dtype = DType::kBF16;  // of weights that are not quantised; that of adapters
-  Rank rank;  // which rank's shard this is
+  Rank rank;                   // which rank's shard this is
   // Keys that the family and the head have read: ConfigFile::values().
   std::map<std::string, std::string> config_values;
   std::optional<Digest> weights_digest;  // only with EngineConfig::state_digest and real weights

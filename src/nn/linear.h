@@ -29,7 +29,8 @@ class Linear {
     if (is_adapted(s, adapter_site_)) add_adapters(s, adapter_site_, x, y);
     return partial_ ? sum_over_ranks(s, y) : y;
   }
-  // The same of gates and ups, which no rank sums up. What adapters add comes before the activation.
+  // The same of gates and ups, which no rank sums up. What adapters add comes before the
+  // activation.
   Gates gates(Step& s, Tensor x, const Glu& glu) const {
     if (weights_.size() > 1 || is_adapted(s, adapter_site_)) return {(*this)(s, x)};
     return gated_linear(s, x, weights_.front(), bias_, glu);

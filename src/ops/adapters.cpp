@@ -10,9 +10,8 @@ namespace banyan {
 namespace {
 
 bool is_used(const Step& s, const AdapterProduct::Part& part) {
-  return std::ranges::any_of(s.batch.adapters, [&part](int32_t slot) {
-    return slot >= 0 && at(part.used, slot) != 0;
-  });
+  return std::ranges::any_of(
+      s.batch.adapters, [&part](int32_t slot) { return slot >= 0 && at(part.used, slot) != 0; });
 }
 
 // y[i] = the matrix of the i-th adapted row's slot, times that row of x.

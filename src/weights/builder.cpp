@@ -326,7 +326,8 @@ AdapterSites WeightLoader::take_adapter_sites() {
   for (const AdapterSite& site : adapter_sites_.sites) {
     for (const AdapterSite::Part& part : site.parts) names.insert(part.name);
   }
-  std::erase_if(adapter_sites_.others, [&](const std::string& name) { return names.contains(name); });
+  std::erase_if(adapter_sites_.others,
+                [&](const std::string& name) { return names.contains(name); });
   return std::move(adapter_sites_);
 }
 

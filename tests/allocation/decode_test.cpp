@@ -15,6 +15,7 @@
 #include "engine/sequence.h"
 #include "kernels/select.h"
 #include "support/drive.h"
+#include "support/models/adapters.h"
 #include "support/models/grown_checkpoint.h"
 #include "support/shared.h"
 #include "support/tier/fake_store.h"
@@ -129,7 +130,10 @@ std::unique_ptr<Engine> load_any(const EngineConfig& config) {
 int64_t allocations_of_decoding(const EngineConfig& config) {
   std::unique_ptr<Engine> engine = load_any(config);
   int64_t tokens = 0, ends = 0;
+  size_t number = 0;
   for (GenerateRequest& request : mixed_requests()) {
+    size_t choice = number++ % (config.adapters.size() + 1);  // 0: none
+    if (choice > 0) request.options.adapter = config.adapters[choice - 1].name;
     auto id = engine->submit(std::move(request), [&](const TokenEvent& event) {
       tokens += event.has_token ? 1 : 0;
       ends += event.finish != FinishReason::kNone ? 1 : 0;
@@ -276,6 +280,22 @@ TEST(Allocation, DecodingOverAQuantisedCacheTakesNoMemory) {
             << kernels << ", " << model << ", " << cache;
       }
     }
+  }
+}
+
+TEST(Allocation, DecodingWithAdaptersTakesNoMemory) {
+  for (const char* model : {"qwen3-tied", "qwen3-next"}) {
+    TemporaryFolder folders[2];
+    EXPECT_EQ(
+        allocations_of_decoding({.model_path = golden_folder(model),
+                                 .threads = 2,
+                                 .adapters = {{"one", TestAdapter(model, 1).save(folders[0])},
+                                              {"two", TestAdapter(model, 2).save(folders[1])}},
+                                 .page_size_tokens = 4,
+                                 .total_tokens_max = 2048,
+                                 .measure_drafts = false}),
+        0)
+        << model;
   }
 }
 

@@ -228,7 +228,7 @@ TEST(Serve, RefusesWhatItKnowsOfOtherEnginesByName) {
   EXPECT_NE(error({"-ctk", "q5_1"}).find("--cache-type-k"), std::string::npos);
   EXPECT_NE(error({"--pp-size", "2"}).find("--pp-size"), std::string::npos);
   EXPECT_NE(error({"-ncmoe", "9"}).find("--n-cpu-moe"), std::string::npos);
-  EXPECT_NE(error({"--enable-lora"}).find("--enable-lora"), std::string::npos);
+  EXPECT_NE(error({"--enable-eplb"}).find("--enable-eplb"), std::string::npos);
   EXPECT_NE(error({"--no-such-option"}).find("--no-such-option"), std::string::npos);
 }
 

@@ -59,8 +59,8 @@ class GoldenAdapters : public testing::TestWithParam<const char*> {
             .chunked_prefill_tokens = 64};
   }
 
-  SafetensorsFile reference_ = value_or_abort(SafetensorsFile::open(source_path(
-      std::string("tests/golden/adapters/") + GetParam() + ".reference.safetensors")));
+  SafetensorsFile reference_ = value_or_abort(SafetensorsFile::open(
+      source_path(std::string("tests/golden/adapters/") + GetParam() + ".reference.safetensors")));
   std::vector<TokenId> prompt_;
   TemporaryFolder folder_;
   std::string adapter_ = TestAdapter(GetParam()).save(folder_);

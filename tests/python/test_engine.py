@@ -239,7 +239,8 @@ def test_wrong_prompts(engine):
 
 
 @pytest.mark.parametrize("options, word", [
-    ({"enable_lora": True}, "enable-lora"),
+    ({"enable_dp_attention": True}, "enable-dp-attention"),
+    ({"lora_paths": ["x=/nowhere"]}, "/nowhere/adapter_config.json"),
     ({"pp_size": 2}, "pp-size"),
     ({"tp_size": 0}, "tp_size"),
     ({"no_such_option": 1}, "no-such-option"),

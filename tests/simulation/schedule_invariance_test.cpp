@@ -86,7 +86,8 @@ Engine& naive_engine(const Workload& workload) {
   std::unique_ptr<Engine>& engine =
       engines[config.model_path + config.kernels + config.mla_prefill + config.kv_cache_dtype +
               config.load_format + " " + std::to_string(config.moba_block_tokens) + " " +
-              std::to_string(config.moba_top_k) + " " + std::to_string(config.tp_size)];
+              std::to_string(config.moba_top_k) + " " + std::to_string(config.tp_size) + " " +
+              std::to_string(config.adapters.size())];
   if (engine == nullptr) {
     engine = load(workload.hybrid, {.model_path = config.model_path,
                                     .kernels = config.kernels,
@@ -97,6 +98,7 @@ Engine& naive_engine(const Workload& workload) {
                                     .moba_block_tokens = config.moba_block_tokens,
                                     .moba_top_k = config.moba_top_k,
                                     .kv_cache_dtype = config.kv_cache_dtype,
+                                    .adapters = config.adapters,
                                     .context_length_tokens = config.context_length_tokens,
                                     .total_tokens_max = 512,
                                     .running_max = 1,
@@ -118,6 +120,7 @@ struct Coverage {
   int64_t layer_drafts = 0, head_drafts = 0;
   int64_t branches = 0, followed_branches = 0;
   int64_t overlapped_steps = 0, following_steps = 0, divided_steps = 0;
+  int64_t adapted_tokens = 0;  // found in the cache beside adapters
   int64_t restored_tokens = 0, restored_recurrent_tokens = 0, restored_windowed_tokens = 0;
   int64_t restored_sparse_tokens = 0, restored_shared_tokens = 0, restored_device_tokens = 0;
   int64_t prefilled_tokens = 0, evicted_unwritten = 0;
@@ -374,6 +377,7 @@ class Simulation {
     (workload_.config.scheduler_steps > 1 ? coverage_.following_steps
                                           : coverage_.overlapped_steps) += ahead;
     if (workload_.config.tp_size > 1) coverage_.divided_steps += stats.steps;
+    if (!workload_.config.adapters.empty()) coverage_.adapted_tokens += stats.cached_tokens;
   }
 
   void count_storage(const CacheStorageStats& storage) {
@@ -482,6 +486,7 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   EXPECT_GT(coverage.overlapped_steps, many / 2);
   EXPECT_GE(coverage.following_steps, many / 32);  // a few seeds may have none
   EXPECT_GE(coverage.divided_steps, many / 32);
+  EXPECT_GE(coverage.adapted_tokens, many / 32);
   RecordProperty("steps", coverage.steps);
 }
 

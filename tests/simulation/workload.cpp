@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <map>
 #include <string_view>
 
 #include "base/random.h"
 #include "kernels/select.h"
 #include "support/chance.h"
 #include "support/drive.h"
+#include "support/models/adapters.h"
 #include "support/models/eagle3_head.h"
 #include "support/models/grown_checkpoint.h"
 #include "support/models/hybrid_model.h"
@@ -271,6 +274,30 @@ void add_ranks(uint64_t seed, EngineConfig& config) {
   if (divisible && uniform(seed, 8, 1) < 0.05) config.tp_size = 2;
 }
 
+// Two adapters of that model, of other weights.
+const std::vector<AdapterSource>& adapters_of(const std::string& golden) {
+  static std::map<std::string, std::vector<AdapterSource>> all;
+  static std::deque<TemporaryFolder> folders;
+  std::vector<AdapterSource>& adapters = all[golden];
+  for (int seed : {1, 2}) {
+    if (adapters.size() == 2) break;
+    std::string path = TestAdapter(golden, seed).save(folders.emplace_back());
+    adapters.push_back({std::to_string(seed), path});
+  }
+  return adapters;
+}
+
+void add_adapters(uint64_t seed, Workload& workload) {
+  EngineConfig& config = workload.config;
+  if (!is_golden(config, {"qwen3-tied", "qwen3-next"}) || config.tp_size > 1) return;
+  if (uniform(seed, 9, 1) > 0.3) return;
+  config.adapters = adapters_of(config.model_path.substr(config.model_path.rfind('/') + 1));
+  for (size_t i = 0; i < workload.arrivals.size(); ++i) {
+    auto choice = static_cast<size_t>(3 * uniform(seed, i, 7));
+    if (choice > 0) workload.arrivals[i].request.options.adapter = config.adapters[choice - 1].name;
+  }
+}
+
 // Drawn independently of everything else.
 void add_drafters(uint64_t seed, Workload& workload) {
   double choice = uniform(seed, 1, 1);
@@ -313,6 +340,7 @@ Workload random_workload(uint64_t seed, bool made_up) {
   }
   add_drafters(seed, workload);
   if (!has_device_memory(workload.config)) add_ranks(seed, workload.config);
+  add_adapters(seed, workload);
   return workload;
 }
 

@@ -42,19 +42,21 @@ void add_for_all(EngineConfig& config, AdapterOptions& options, const std::strin
   config.adapters.push_back(std::move(adapter));
 }
 
+// Other engines need it for any adapter.
+void add_switch(CLI::App& app, AdapterOptions& options, bool serves) {
+  CLI::Option* option =
+      app.add_flag("--enable-lora", options.runtime,
+                   "Clients may load adapters from folders of this machine, and unload them, at "
+                   "/v1/load_lora_adapter and the like");
+  if (!serves) option->group("");
+}
+
 }  // namespace
 
 void AdapterOptions::settle(EngineConfig& config) const {
   if (config.adapters_max > 0) return;
   config.adapters_max = narrow<int>(std::ssize(config.adapters));
   if (runtime) config.adapters_max = std::max(kRuntimeAdapters, config.adapters_max);
-}
-
-void add_runtime_adapters(CLI::App& app, AdapterOptions& options) {
-  OptionGroup group(app, "Adapters");
-  app.add_flag("--enable-lora", options.runtime,
-               "Clients may load adapters from folders of this machine, and unload them, at "
-               "/v1/load_lora_adapter and the like");
 }
 
 Result<AdapterSource> parse_adapter(const std::string& text) {
@@ -72,7 +74,8 @@ Result<AdapterSource> parse_adapter(const std::string& text) {
   return adapter;
 }
 
-void add_adapter_options(CLI::App& app, EngineConfig& config, AdapterOptions& options) {
+void add_adapter_options(CLI::App& app, EngineConfig& config, AdapterOptions& options,
+                         bool serves) {
   OptionGroup group(app, "Adapters");
   app.add_option_function<std::vector<std::string>>(
          "--lora-paths,--lora-modules",
@@ -118,6 +121,7 @@ void add_adapter_options(CLI::App& app, EngineConfig& config, AdapterOptions& op
                  "Largest rank of an adapter; 0: that of those given here, or 16")
       ->check(between(0, 4096))
       ->type_name("R");
+  add_switch(app, options, serves);
 }
 
 }  // namespace banyan::cli

@@ -13,17 +13,16 @@ class App;
 namespace banyan::cli {
 
 struct AdapterOptions {
-  std::string of_all;   // the adapter of requests that name none; empty: the model as it is
+  std::string of_all;    // the adapter of requests that name none; empty: the model as it is
   bool runtime = false;  // clients may load and unload adapters
 
   // Makes room for adapters to come, if any may.
   void settle(EngineConfig& config) const;
 };
 
-void add_adapter_options(CLI::App& app, EngineConfig& config, AdapterOptions& options);
-
-// --enable-lora, of servers.
-void add_runtime_adapters(CLI::App& app, AdapterOptions& options);
+// `serves`: clients may be allowed to load adapters.
+void add_adapter_options(CLI::App& app, EngineConfig& config, AdapterOptions& options,
+                         bool serves = false);
 
 // "NAME=PATH", "PATH" (which is its name, too) or JSON with lora_name and lora_path, or name and
 // path.

@@ -5,6 +5,7 @@
 #include "banyan/options.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "cli/options/adapter_options.h"
 #include "cli/options/checks.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
@@ -124,7 +125,9 @@ Result<EngineConfig> parse_engine_options(const std::vector<std::string>& argume
   CLI::App app{"", "banyan serve"};
   app.set_help_flag();
   cli::EngineOptions options = cli::serving_options();
+  cli::AdapterOptions adapters;
   cli::add_model_options(app, options.config, {.word = false});
+  cli::add_adapter_options(app, options.config, adapters);
   cli::add_engine_options(app, options);
   cli::add_peer_options(app);
   try {
@@ -133,6 +136,9 @@ Result<EngineConfig> parse_engine_options(const std::vector<std::string>& argume
     return invalid_argument("{}", cli::explain(error, app));
   }
   if (options.config.model_path.empty()) return invalid_argument("--model is missing");
+  if (!adapters.of_all.empty()) {
+    return unsupported("--lora: requests name their adapter here; use --lora-paths and lora_path");
+  }
   TRY(options.settle());
   return options.config;
 }

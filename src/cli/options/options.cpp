@@ -164,11 +164,11 @@ Result<GenerationOptions> generation_options(const SamplingOptions& options) {
   for (const std::string& stop : options.stop) {
     if (stop.empty()) return invalid_argument("--stop is empty; give the text to stop at");
   }
-  GenerationOptions generation{.stop = options.stop,
-                               .stop_regex = options.stop_regex,
-                               .ignore_eos = options.ignore_eos,
-                               .adapter = options.adapter.empty() ? options.adapters.of_all
-                                                                  : options.adapter};
+  GenerationOptions generation{
+      .stop = options.stop,
+      .stop_regex = options.stop_regex,
+      .ignore_eos = options.ignore_eos,
+      .adapter = options.adapter.empty() ? options.adapters.of_all : options.adapter};
   if (!options.stop_token_ids.empty()) {
     generation.stop_token_ids = TRY(parse_numbers(options.stop_token_ids, "--stop-token-ids"));
   }

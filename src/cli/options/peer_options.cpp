@@ -145,8 +145,8 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--props",
     "--timeout",
     "--log-file,--verbosity",
-    "--enable-lora,--lora-paths,--lora-modules,--lora,--lora-scaled,--max-loaded-loras,"
-    "--max-cpu-loras,--max-lora-rank",
+    "--lora-paths,--lora-modules,--lora,--lora-scaled,--max-loaded-loras,--max-cpu-loras",
+    "--enable-lora,--max-lora-rank",
     "--admin-api-key",
     "--ssl-keyfile-password,--ssl-ciphers",
     "--crash-dump-folder",

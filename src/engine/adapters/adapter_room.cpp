@@ -54,7 +54,8 @@ Status choose_adapter_limits(EngineConfig& config) {
     rank_max = std::max(rank_max, narrow<int>(TRY(PeftAdapter::open(source.path)).rank_max()));
   }
   if (config.adapters_max == 0) config.adapters_max = narrow<int>(std::ssize(config.adapters));
-  if (config.adapter_rank_max == 0) config.adapter_rank_max = rank_max > 0 ? rank_max : kRankDefault;
+  if (config.adapter_rank_max == 0)
+    config.adapter_rank_max = rank_max > 0 ? rank_max : kRankDefault;
   return {};
 }
 
@@ -66,11 +67,8 @@ AdapterRoom::AdapterRoom(const AdapterSites& sites, DType dtype, const KernelTab
   auto matrix = [&](int64_t rows, int64_t columns, std::vector<size_t>& offsets) {
     offsets.push_back(slot_bytes_);
     slot_bytes_ += kernel_.packed_bytes(rows, columns, columns);
-    return PackedMatrix{.format = format_,
-                        .count = slots,
-                        .rows = rows,
-                        .columns = columns,
-                        .group = columns};
+    return PackedMatrix{
+        .format = format_, .count = slots, .rows = rows, .columns = columns, .group = columns};
   };
   for (const AdapterSite& site : sites.sites) {
     std::vector<size_t>& offsets = offsets_.emplace_back();
@@ -80,7 +78,7 @@ AdapterRoom::AdapterRoom(const AdapterSites& sites, DType dtype, const KernelTab
       places_[plain_name(part.name)] = {table_.products.size(), product.parts.size()};
       product.parts.push_back({.b = matrix(part.rows, rank, offsets),
                                .first = first,
-                               .used = std::vector<uint8_t>(as_size(slots), 1)});
+                               .used = std::vector<uint8_t>(as_size(slots))});
       first += part.rows;
     }
     table_.products.push_back(std::move(product));
@@ -97,10 +95,7 @@ void AdapterRoom::reserve(const DeviceQueue& queue) {
       matrix.bytes = slot_bytes_;
     };
     place(product.a, 0);
-    for (size_t i = 0; i < product.parts.size(); ++i) {
-      place(product.parts[i].b, i + 1);
-      std::ranges::fill(product.parts[i].used, uint8_t{0});
-    }
+    for (size_t i = 0; i < product.parts.size(); ++i) place(product.parts[i].b, i + 1);
   }
 }
 

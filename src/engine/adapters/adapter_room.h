@@ -1,6 +1,6 @@
-// The memory of LoRA adapters: a slot for each that may be loaded at once, all laid out alike, since
-// one product multiplies rows of several. A slot has every matrix that the model's sites may have,
-// at the largest rank, in the type of the model's weights; what an adapter lacks is zero.
+// The memory of LoRA adapters: a slot for each that may be loaded at once, all laid out alike,
+// since one product multiplies rows of several. A slot has every matrix that the model's sites may
+// have, at the largest rank, in the type of the model's weights; what an adapter lacks is zero.
 //
 // The engine's thread fills slots. The layout and packing are immutable and safe from any thread.
 #pragma once
@@ -41,7 +41,7 @@ class AdapterRoom {
   AdapterRoom& operator=(const AdapterRoom&) = delete;
 
   int64_t bytes() const { return table_.slots * static_cast<int64_t>(slot_bytes_); }
-  // Before reserve(), its matrices are in use but have no memory, for a pass that only measures.
+  // Without memory before reserve(), for a pass that only measures.
   const AdapterTable& table() const { return table_; }
 
   void reserve(const DeviceQueue& queue);

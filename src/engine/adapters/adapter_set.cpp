@@ -22,9 +22,10 @@ Status AdapterSet::add(const PackedAdapter& adapter) {
   auto free = std::ranges::find_if(slots_, [](const auto& slot) { return slot.expired(); });
   if (free == slots_.end()) {
     size_t ending = slots_.size() - loaded_.size();
-    return exhausted("adapter {}: there is room for {} adapters (--max-loaded-loras), {} are loaded{}",
-                     quote(name), slots_.size(), loaded_.size(),
-                     ending > 0 ? fmt::format(" and {} unloaded ones are still in use", ending) : "");
+    return exhausted(
+        "adapter {}: there is room for {} adapters (--max-loaded-loras), {} are loaded{}",
+        quote(name), slots_.size(), loaded_.size(),
+        ending > 0 ? fmt::format(" and {} unloaded ones are still in use", ending) : "");
   }
   auto slot = narrow<int32_t>(free - slots_.begin());
   runner_.put_adapter(slot, adapter);

@@ -1,5 +1,5 @@
-// The LoRA adapters of an engine by name: which are loaded, which slots are free, and who uses them.
-// The engine's thread; list() is safe from any.
+// The LoRA adapters of an engine by name: which are loaded, which slots are free, and who uses
+// them. The engine's thread; list() is safe from any.
 #pragma once
 
 #include <map>

@@ -15,8 +15,8 @@ struct LoadedAdapter {
       : slot(own_slot), info(std::move(own_info)) {}
 
   const int32_t slot;
-  const AdapterInfo info;                     // without the two counts
-  mutable std::atomic<int64_t> running = 0;   // sequences with rows of the last step
+  const AdapterInfo info;                    // without the two counts
+  mutable std::atomic<int64_t> running = 0;  // sequences with rows of the last step
 };
 using AdapterUse = std::shared_ptr<const LoadedAdapter>;
 

@@ -176,6 +176,14 @@ static void measure_prediction(Step& step, const Model& model, Tensor features) 
   logit_stats(step, model.predicted_logits(step, select_rows(step, kept, nullptr, logit_rows)));
 }
 
+// Every slot with every matrix.
+static AdapterTable with_all(AdapterTable table) {
+  for (AdapterProduct& product : table.products) {
+    for (AdapterProduct::Part& part : product.parts) std::ranges::fill(part.used, uint8_t{1});
+  }
+  return table;
+}
+
 size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, int64_t rows,
                           std::span<const int> auxiliary_layers, const AdapterTable* adapters) {
   KernelTable measuring = measuring_kernels(kernels);
@@ -205,7 +213,8 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
   batch.positions.resize(as_size(rows));
   StepImage image(host_queue());
   Comm comm(model.rank);  // exchanges nothing
-  DrawResult drawn;       // the step in flight keeps its tokens in the arena
+  AdapterTable adapted = adapters != nullptr ? with_all(*adapters) : AdapterTable();
+  DrawResult drawn;  // the step in flight keeps its tokens in the arena
   auto measure = [&](const std::vector<SpanArgs>& spans, bool prompt, int32_t adapter = -1) {
     batch.spans = spans;
     batch.adapters.assign(spans.size(), adapter);
@@ -225,7 +234,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
               .batch = batch,
               .inputs = image.load(batch),
               .comm = comm,
-              .adapters = adapters,
+              .adapters = adapters != nullptr ? &adapted : nullptr,
               .drawn = &drawn,
               .auxiliary_layers = auxiliary_layers};
     Outputs outputs = model.model->forward(step);

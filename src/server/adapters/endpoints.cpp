@@ -132,8 +132,7 @@ void llama_adapters(Service& service, HttpRequest, ResponderPtr responder) {
   Json all = Json::array();
   for (const AdapterInfo& adapter : service.adapters()) {
     bool chosen = adapter.name == service.config().defaults.adapter;
-    all.push_back(
-        {{"id", all.size()}, {"path", adapter.path}, {"scale", chosen ? 1.0 : 0.0}});
+    all.push_back({{"id", all.size()}, {"path", adapter.path}, {"scale", chosen ? 1.0 : 0.0}});
   }
   responder->respond(200, all);
 }

@@ -7,7 +7,8 @@
 namespace banyan {
 
 Result<std::string> adapter_of_scales(const Json& scales, std::span<const std::string> adapters) {
-  if (!scales.is_array()) return invalid_argument("{} is not a list of {{id, scale}}", show(scales));
+  if (!scales.is_array())
+    return invalid_argument("{} is not a list of {{id, scale}}", show(scales));
   std::string chosen;
   for (const Json& entry : scales) {
     bool known = entry.is_object() && entry.contains("id") && entry.contains("scale") &&

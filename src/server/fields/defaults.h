@@ -18,8 +18,8 @@ struct RequestDefaults {
   std::optional<uint64_t> drawn_seed;  // used if the request has none; absent: random
   std::optional<int64_t> max_new_tokens;
   std::optional<int64_t> thinking_tokens_max;  // reasoning_budget
-  std::string adapter;                         // of requests that name none; empty: the model itself
-  Json template_variables = Json::object();    // for chat templates
+  std::string adapter;                       // of requests that name none; empty: the model itself
+  Json template_variables = Json::object();  // for chat templates
 
   SamplingParams apply(SamplingParams sampling) const {
     sampling.temperature = temperature.value_or(sampling.temperature);

@@ -60,8 +60,8 @@ std::optional<std::string> RequestContext::adapter_of(std::string_view name) con
   if (known(name)) return std::string(name);
   for (size_t colon = name.find(':'); colon != name.npos; colon = name.find(':', colon + 1)) {
     std::string_view model = name.substr(0, colon), adapter = name.substr(colon + 1);
-    bool is_own = model == model_name ||
-                  std::ranges::find(served_names, model) != served_names.end();
+    bool is_own =
+        model == model_name || std::ranges::find(served_names, model) != served_names.end();
     if (is_own || (served_names.empty() && known(adapter))) return std::string(adapter);
   }
   return std::nullopt;

@@ -44,8 +44,8 @@ struct RequestContext {
     return served_names.empty() || std::ranges::find(served_names, name) != served_names.end() ||
            adapter_of(name);
   }
-  // The adapter that a model's name stands for: "ADAPTER", or "MODEL:ADAPTER" as for SGLang. Absent:
-  // none.
+  // The adapter that a model's name stands for: "ADAPTER", or "MODEL:ADAPTER" as for SGLang.
+  // Absent: none.
   std::optional<std::string> adapter_of(std::string_view name) const;
 };
 

@@ -200,9 +200,9 @@ void add_adapters(const Metrics::Others& others, const prometheus::Labels& label
     if (adapter.running > 0) running.push_back(adapter.name);
     if (adapter.sequences > adapter.running) waiting.push_back(adapter.name);
   }
-  auto family = family_of("vllm:lora_requests_info",
-                          "Adapters; their value is a time, the latest one counts",
-                          prometheus::MetricType::Gauge);
+  auto family =
+      family_of("vllm:lora_requests_info", "Adapters; their value is a time, the latest one counts",
+                prometheus::MetricType::Gauge);
   prometheus::ClientMetric& metric = family.metric.emplace_back();
   for (const auto& [key, value] : labels) metric.label.push_back({key, value});
   metric.label.push_back({"max_lora", std::to_string(others.adapters_max)});

@@ -33,13 +33,11 @@ void refuse_variants(const ConfigFile& file) {
   file.only("bias", {"none"});
   // The others train against changed weights of the base model, which the adapter does not have.
   file.only("init_lora_weights", {true, false, "gaussian", "eva", "orthogonal"});
-  file.ignore({"target_modules",  "exclude_modules", "layers_to_transform",
-               "layers_pattern",  "lora_dropout",    "base_model_name_or_path",
-               "revision",        "auto_mapping",    "inference_mode",
-               "task_type",       "megatron_core",   "loftq_config",
-               "eva_config",      "corda_config",    "lora_ga_config",
-               "peft_version",    "runtime_config",  "qalora_group_size",
-               "ensure_weight_tying"});
+  file.ignore({"target_modules", "exclude_modules", "layers_to_transform", "layers_pattern",
+               "lora_dropout", "base_model_name_or_path", "revision", "auto_mapping",
+               "inference_mode", "task_type", "megatron_core", "loftq_config", "eva_config",
+               "corda_config", "lora_ga_config", "peft_version", "runtime_config",
+               "qalora_group_size", "ensure_weight_tying"});
 }
 
 // Why a tensor is not one of an adapter's two.
@@ -65,7 +63,8 @@ Result<std::vector<PeftModule>> modules_of(const SafetensorsFile& file, const Pe
   std::map<std::string, PeftModule> modules;
   for (const TensorInfo& tensor : file.tensors()) {
     std::string_view name = tensor.name;
-    bool is_a = name.ends_with(kA), known = name.starts_with(kPrefix) && (is_a || name.ends_with(kB));
+    bool is_a = name.ends_with(kA),
+         known = name.starts_with(kPrefix) && (is_a || name.ends_with(kB));
     if (!known || name.size() <= kPrefix.size() + kA.size()) {
       return unsupported("{}: {}: {}", file.path(), tensor.name, kind_of_other(name));
     }
@@ -127,7 +126,8 @@ Result<PeftConfig> PeftConfig::parse(std::string_view text, const std::string& p
   config.ranks_ = TRY(patterns_of(file, "rank_pattern", 1, kRankMax));
   config.alphas_ = TRY(patterns_of(file, "alpha_pattern", -kAlphaMax, kAlphaMax));
   for (const std::string& key : file.unread()) {
-    if (!file.is_off(key)) spdlog::warn("{}: key {} is unknown and has no effect", path, quote(key));
+    if (!file.is_off(key))
+      spdlog::warn("{}: key {} is unknown and has no effect", path, quote(key));
   }
   return config;
 }

@@ -18,7 +18,8 @@ struct TestAdapter {
   // With nothing adapted but what `config` says.
   TestAdapter() = default;
 
-  TestTensor& tensor(const std::string& name);  // after "base_model.model."; aborts if there is none
+  TestTensor& tensor(
+      const std::string& name);  // after "base_model.model."; aborts if there is none
   // Keeps the modules whose names contain `part`.
   void keep(const std::string& part);
   // Writes adapter_config.json and adapter_model.safetensors to `folder`; returns its path.

@@ -258,8 +258,9 @@ TEST_F(LoadedAdapters, ThatDoNotFitTheModelAreRefusedByName) {
                       a.tensor(q + ".lora_B.weight").name =
                           "base_model.model.model.layers.7.self_attn.q_proj.lora_B.weight";
                     }),
-            tensor + "model.layers.7.self_attn.q_proj.lora_A.weight: this model has no matrix "
-                     "model.layers.7.self_attn.q_proj");
+            tensor +
+                "model.layers.7.self_attn.q_proj.lora_A.weight: this model has no matrix "
+                "model.layers.7.self_attn.q_proj");
   EXPECT_EQ(refused(kModel,
                     [&](TestAdapter& a) {
                       TestTensor& b = a.tensor(q + ".lora_B.weight");
@@ -291,8 +292,8 @@ TEST_F(LoadedAdapters, ThatDoNotFitTheModelAreRefusedByName) {
 TEST_F(LoadedAdapters, OfExpertsAndAbsorbedMatricesAreRefused) {
   config_.model_path = golden_folder("glm4-moe-lite");
   std::unique_ptr<Engine> engine = load_engine(config_);
-  for (const char* module : {"mlp.experts", "mlp.experts.3.up_proj", "mlp.gate",
-                             "self_attn.kv_b_proj"}) {
+  for (const char* module :
+       {"mlp.experts", "mlp.experts.3.up_proj", "mlp.gate", "self_attn.kv_b_proj"}) {
     TestAdapter adapter("glm4-moe-lite");
     adapter.keep("layers.1.self_attn.o_proj");
     for (TestTensor& tensor : adapter.tensors) {

@@ -86,16 +86,15 @@ TEST_F(PeftFolders, ListModules) {
 
 TEST_F(PeftFolders, WithOtherTensorsAreRefusedByName) {
   auto renamed = [&](const std::string& to) {
-    return refused([&](TestAdapter& a) {
-      a.tensor(kQ + std::string(".lora_B.weight")).name = to;
-    });
+    return refused([&](TestAdapter& a) { a.tensor(kQ + std::string(".lora_B.weight")).name = to; });
   };
   std::string file = "adapter_model.safetensors: ";
   EXPECT_EQ(renamed("base_model.model.x.lora_magnitude_vector"),
             file + "base_model.model.x.lora_magnitude_vector: DoRA is not supported");
   EXPECT_EQ(renamed("base_model.model.model.embed_tokens.lora_embedding_A"),
-            file + "base_model.model.model.embed_tokens.lora_embedding_A: embeddings take no "
-                   "adapter");
+            file +
+                "base_model.model.model.embed_tokens.lora_embedding_A: embeddings take no "
+                "adapter");
   EXPECT_TRUE(renamed("base_model.model.x.lora_B.bias").contains("biases"));
   EXPECT_TRUE(renamed("base_model.model.lm_head.weight").contains("modules_to_save"));
   EXPECT_TRUE(renamed("x.lora_B.weight").contains("x.lora_B.weight: it is neither"));
