@@ -32,7 +32,7 @@ class AdapterServer : public ServerTest {
     return Json::parse(response.body, nullptr, false);
   }
   // The tokens after a prompt, with these fields more.
-  std::vector<TokenId> completion(const Json& more) {
+  std::vector<TokenId> completion(const Json& more = Json::object()) {
     Json body = {{"prompt", kPrompt},
                  {"max_tokens", 8},
                  {"temperature", 0},
@@ -48,7 +48,8 @@ class AdapterServer : public ServerTest {
   }
   std::vector<std::string> models() {
     std::vector<std::string> names;
-    for (const Json& model : Json::parse(get("/v1/models").body)["data"]) {
+    Json all = Json::parse(get("/v1/models").body, nullptr, false);
+    for (const Json& model : all["data"]) {
       names.push_back(model["id"]);
     }
     return names;
@@ -64,7 +65,7 @@ TEST_F(AdapterServer, IsChosenUnderTheNamesOfEveryApi) {
   std::vector<TokenId> base = completion({{"model", "tiny"}}),
                        poet = completion({{"model", "poet"}});
   EXPECT_NE(base, poet);
-  EXPECT_EQ(completion({}), base);
+  EXPECT_EQ(completion(), base);
   EXPECT_EQ(completion({{"model", "tiny:poet"}}), poet);
   EXPECT_EQ(completion({{"lora_path", "poet"}}), poet);
   EXPECT_EQ(completion({{"model", "tiny"}, {"lora_path", "poet"}}), poet);
@@ -124,14 +125,14 @@ TEST_F(AdapterServer, AnAdapterForAllIsThatOfRequestsThatNameNone) {
   config.defaults.adapter = "poet";
   start();
   std::vector<TokenId> poet = completion({{"model", "poet"}});
-  EXPECT_EQ(completion({}), poet);
+  EXPECT_EQ(completion(), poet);
   std::vector<TokenId> base = completion({{"lora", scale(0, 0)}});
   EXPECT_NE(base, poet);
   EXPECT_EQ(Json::parse(get("/lora-adapters").body)[0]["scale"], 1.0);
   EXPECT_EQ(post("/lora-adapters", scale(0, 0)), (Json{{"success", true}}));
-  EXPECT_EQ(completion({}), base);
+  EXPECT_EQ(completion(), base);
   EXPECT_EQ(post("/lora-adapters", scale(0, 1)), (Json{{"success", true}}));
-  EXPECT_EQ(completion({}), poet);
+  EXPECT_EQ(completion(), poet);
   post("/lora-adapters", scale(0, 2), 400);
 }
 
@@ -164,13 +165,13 @@ TEST_F(AdapterServer, LoadsAndUnloadsWhileItRuns) {
 TEST_F(AdapterServer, RefusesFoldersThatAreNoAdapters) {
   config.runtime_adapters = true;
   start();
-  auto refused = [&](const Json& body) {
-    return post("/v1/load_lora_adapter", body, 400)["message"].get<std::string>();
+  auto refused = [&](const Json& body, int status = 400) {
+    return post("/v1/load_lora_adapter", body, status)["message"].get<std::string>();
   };
   EXPECT_TRUE(refused({{"lora_path", "x"}}).contains("lora_name is missing"));
   EXPECT_TRUE(refused({{"lora_name", "x"}}).contains("lora_path is missing"));
   EXPECT_TRUE(refused({{"lora_name", std::string(400, 'x')}, {"lora_path", "x"}}).contains("400"));
-  EXPECT_TRUE(refused({{"lora_name", "x"}, {"lora_path", "/nowhere"}})
+  EXPECT_TRUE(refused({{"lora_name", "x"}, {"lora_path", "/nowhere"}}, 404)
                   .contains("/nowhere/adapter_config.json: no such file"));
   EXPECT_TRUE(refused({{"lora_name", "x"}, {"lora_path", "x.gguf"}}).contains("GGUF"));
   TemporaryFolder damaged;

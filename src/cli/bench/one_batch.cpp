@@ -396,9 +396,10 @@ const Verb kBenchOneBatchVerb = {
     "with weights and of attention. The limit is the time that these bytes or these products,\n"
     "whichever take longer, would need at what `bench machine` measures; in the table and in\n"
     "prefill_fraction and decode_fraction it stands as a part of the time they took: more than 1\n"
-    "for a model that the caches hold. Of two or more batch sizes, \"step_times\" in the JSON is\n"
-    "what a step, a row of a prompt and a row of decoding take, fitted to all runs: a file for\n"
-    "`serve --emulate-steps` and `bench fleet --step-times`.\n",
+    "for a model that the caches hold. With --lora-paths, the sequences of a batch have those\n"
+    "adapters in turn, whose bytes and operations are not counted. Of two or more batch sizes,\n"
+    "\"step_times\" in the JSON is what a step, a row of a prompt and a row of decoding take,\n"
+    "fitted to all runs: a file for `serve --emulate-steps` and `bench fleet --step-times`.\n",
     declare_bench_one_batch};
 
 }  // namespace banyan::cli

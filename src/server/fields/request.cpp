@@ -216,7 +216,8 @@ void RequestFields::refuse_unsupported() {
   // Images, audio and video.
   refuse({"image_data", "images", "audio_data", "audio", "video_data", "multi_modal_data",
           "multimodal_data", "mm_processor_kwargs"});
-  refuse({"lora_request"});  // lora_path and lora are read by server/adapters
+  refuse({"lora_request"});
+  if (!place_.empty()) refuse({"lora", "lora_path"});  // of the request: server/adapters
   refuse({"input_embeds", "prompt_embeds"});
   refuse({"logits_processors", "custom_logit_processor", "custom_params"});
   refuse({"return_hidden_states", "return_routed_experts", "return_sampling_mask"});

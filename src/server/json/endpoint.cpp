@@ -53,16 +53,16 @@ std::optional<std::string> RequestContext::adapter_of(std::string_view name) con
   auto known = [this](std::string_view adapter) {
     return std::ranges::find(adapters, adapter) != adapters.end();
   };
-  bool is_model = name == model_name || std::ranges::find(served_names, name) != served_names.end();
-  if (adapters.empty() || is_model) return std::nullopt;
+  auto is_model = [this](std::string_view model) {
+    return model == model_name || std::ranges::find(served_names, model) != served_names.end();
+  };
   constexpr std::string_view kLatest = ":latest";  // which Ollama's clients add
   if (name.ends_with(kLatest) && !known(name)) name.remove_suffix(kLatest.size());
+  if (adapters.empty() || is_model(name)) return std::nullopt;
   if (known(name)) return std::string(name);
   for (size_t colon = name.find(':'); colon != name.npos; colon = name.find(':', colon + 1)) {
     std::string_view model = name.substr(0, colon), adapter = name.substr(colon + 1);
-    bool is_own =
-        model == model_name || std::ranges::find(served_names, model) != served_names.end();
-    if (is_own || (served_names.empty() && known(adapter))) return std::string(adapter);
+    if (is_model(model) || (served_names.empty() && known(adapter))) return std::string(adapter);
   }
   return std::nullopt;
 }

@@ -20,7 +20,8 @@ constexpr std::string_view kFields[] = {
     "text",     "reasoning",   "include",    "suffix",        "stop",
     "stream",   "n_predict",   "logit_bias", "keep_alive",    "previous_response_id",
     "metadata", "bad_words",   "max_tokens", "n_cmpl",        "allowed_token_ids",
-    "best_of",  "model",       "store",      "cache_prompt",  "prompt_logprobs"};
+    "best_of",  "model",       "store",      "cache_prompt",  "prompt_logprobs",
+    "lora",     "lora_path"};
 constexpr std::string_view kValues[] = {
     "7",
     "-1",
@@ -82,7 +83,7 @@ TEST(ApiFields, ImagesAdaptersAndTheLikeAreRefusedByNameEverywhere) {
   Json native = {{"text", "a"}};
   const std::string names[] = {
       "image_data",   "images",        "multi_modal_data",   "multimodal_data",     "audio",
-      "lora_request", "lora",          "prompt_embeds",      "logits_processors",   "audio_data",
+      "lora_request", "prompt_embeds",      "logits_processors",   "audio_data",
       "input_embeds", "custom_params", "kv_transfer_params", "return_hidden_states"};
   auto refused = [&](Planner planner, const Json& body, const std::string& name) {
     Parsed<GenerationPlan> plan = planner(context, body);
@@ -106,6 +107,11 @@ TEST(ApiFields, ImagesAdaptersAndTheLikeAreRefusedByNameEverywhere) {
     body = native;
     body["sampling_params"] = {{name, {{"id", 0}}}};
     refused(plan_generate, body, "sampling_params." + name);
+  }
+  for (const char* name : {"lora", "lora_path"}) {  // which are fields of the request
+    Json body = native;
+    body["sampling_params"] = {{name, "poet"}};
+    refused(plan_generate, body, "sampling_params." + std::string(name));
   }
 }
 

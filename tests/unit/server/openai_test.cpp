@@ -79,6 +79,39 @@ TEST_F(OpenAi, AnAdapterThatIsNotLoadedIsRefusedByName) {
   EXPECT_TRUE(ask(*llm_, plan_generate, R"({"text":"Hello","lora_path":"poet"})").contains(said));
 }
 
+TEST_F(OpenAi, ARouterRefusesAdapters) {
+  RequestContext context = test::context_for(*llm_);
+  context.routed = true;
+  auto plan = plan_completion(context, {{"prompt", "Hello"}, {"lora_path", "poet"}});
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().error.message,
+            "lora_path is not supported by a router yet; ask one of its workers");
+}
+
+TEST_F(OpenAi, AModelsNameMayStandForAnAdapter) {
+  RequestContext context = test::context_for(*llm_);
+  context.model_name = "tiny";
+  context.adapters = {"a", "b:c", "tiny"};
+  auto adapter = [&](const char* name) { return context.adapter_of(name).value_or("none"); };
+  EXPECT_EQ(adapter("a"), "a");
+  EXPECT_EQ(adapter("b:c"), "b:c");
+  EXPECT_EQ(adapter("tiny"), "none") << "the model's own name";
+  EXPECT_EQ(adapter("tiny:a"), "a");
+  EXPECT_EQ(adapter("tiny:b:c"), "b:c");
+  EXPECT_EQ(adapter("tiny:x"), "x") << "which the engine refuses";
+  EXPECT_EQ(adapter("any:a"), "a");
+  EXPECT_EQ(adapter("any:x"), "none");
+  EXPECT_EQ(adapter("a:latest"), "a");
+  EXPECT_EQ(adapter("tiny:latest"), "none");
+  context.served_names = {"tiny", "small"};
+  EXPECT_EQ(adapter("small:a"), "a");
+  EXPECT_EQ(adapter("any:a"), "none");
+  EXPECT_TRUE(context.may_be_called("a"));
+  EXPECT_FALSE(context.may_be_called("x"));
+  context.adapters.clear();
+  EXPECT_EQ(adapter("tiny:a"), "none");
+}
+
 TEST_F(OpenAi, AModelOfAnotherNameIsRefusedWhereTheModelHasBeenGivenOne) {
   auto plan = [&](const char* model, bool only) {
     RequestContext context = test::context_for(*llm_);
