@@ -48,8 +48,7 @@ class EmbeddingAnswer final : public Answer {
 };
 
 // Without its answer.
-Parsed<GenerationPlan> plan_texts(const RequestContext& context, std::vector<TextRequest> texts,
-                                  const EmbeddingOptions& options) {
+Parsed<GenerationPlan> plan_texts(const RequestContext& context, std::vector<TextRequest> texts) {
   const Llm& llm = context.llm;
   Pooling pooling = TRY(llm.pooling());
   GenerationPlan plan(context.compiled);
@@ -57,7 +56,6 @@ Parsed<GenerationPlan> plan_texts(const RequestContext& context, std::vector<Tex
   plan.window = prompts_window(llm);
   plan.all_or_nothing = true;
   for (TextRequest& text : texts) {
-    text.options = options.generation;
     PromptRequest prompt{.text = embedding_request(std::move(text), pooling)};
     TRY(plan.add_prompt(llm, prompt));
   }
@@ -70,12 +68,14 @@ int64_t read_dimensions(RequestFields& fields, const Llm& llm) {
   return fields.integer("dimensions", 0, 0, llm.info().hidden);
 }
 
-std::vector<TextRequest> texts_of(std::vector<GivenPrompt> prompts, bool add_special_tokens) {
+std::vector<TextRequest> texts_of(std::vector<GivenPrompt> prompts,
+                                  const GenerationOptions& options, bool add_special_tokens) {
   std::vector<TextRequest> texts;
   for (GivenPrompt& prompt : prompts) {
     texts.push_back({.text = std::move(prompt.text),
                      .ids = std::move(prompt.ids),
-                     .add_special_tokens = add_special_tokens});
+                     .add_special_tokens = add_special_tokens,
+                     .options = options});
   }
   return texts;
 }
@@ -105,7 +105,7 @@ Parsed<GenerationPlan> plan_embeddings(const RequestContext& context,
                                        std::vector<TextRequest> texts,
                                        const EmbeddingOptions& options, WriteEmbedding write_one,
                                        WriteEmbeddings write) {
-  GenerationPlan plan = TRY(plan_texts(context, std::move(texts), options));
+  GenerationPlan plan = TRY(plan_texts(context, std::move(texts)));
   plan.answer = std::make_unique<EmbeddingAnswer<std::string>>(plan.choices.size(), options,
                                                                write_one, std::move(write));
   return plan;
@@ -114,7 +114,7 @@ Parsed<GenerationPlan> plan_embeddings(const RequestContext& context,
 Parsed<GenerationPlan> plan_vectors(const RequestContext& context, std::vector<TextRequest> texts,
                                     UseEmbeddings use) {
   using Vector = std::vector<float>;
-  GenerationPlan plan = TRY(plan_texts(context, std::move(texts), {}));
+  GenerationPlan plan = TRY(plan_texts(context, std::move(texts)));
   auto keep = [](std::span<const float> values) { return Vector(values.begin(), values.end()); };
   plan.answer = std::make_unique<EmbeddingAnswer<Vector>>(plan.choices.size(), EmbeddingOptions(),
                                                           keep, std::move(use));

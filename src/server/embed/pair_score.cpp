@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "server/adapters/request.h"
 #include "server/embed/embeddings.h"
 #include "server/embed/endpoints.h"
 #include "server/embed/relevance.h"
@@ -52,6 +53,7 @@ Parsed<GenerationPlan> plan_pair_score(const RequestContext& context, const Json
   const char *first_name = "", *second_name = "";
   auto first = read_texts(fields, {"text_1", "data_1", "queries"}, first_name);
   auto second = read_texts(fields, {"text_2", "data_2", "documents", "items"}, second_name);
+  std::string adapter = read_adapter(fields, context);
   fields.refuse({"truncate_prompt_tokens"});
   fields.refuse_unsupported();
   TRY(fields.finish());
@@ -67,7 +69,7 @@ Parsed<GenerationPlan> plan_pair_score(const RequestContext& context, const Json
     pairs.push_back({first[first.size() == 1 ? 0 : i], std::move(second[i])});
   }
   return plan_relevance(
-      context, pairs, "",
+      context, pairs, {.adapter = adapter},
       [model, id = "score-" + context.request_id, created = context.created_s](
           std::span<const Choice> choices, std::span<const double> scores) {
         std::string body;

@@ -69,9 +69,11 @@ Parsed<std::string> question(const RequestContext& context, const RelevancePair&
 
 Parsed<GenerationPlan> plan_asking(const RequestContext& context,
                                    std::span<const RelevancePair> pairs,
-                                   std::string_view instruction, WriteScores write) {
+                                   const RelevanceOptions& options, WriteScores write) {
   const Llm& llm = context.llm;
   std::vector<TokenId> labels = TRY(labels_of(llm));
+  std::string_view instruction = kInstruction;
+  if (!options.instruction.empty()) instruction = options.instruction;
   GenerationPlan plan(context.compiled);
   plan.rids = {context.request_id};
   plan.window = prompts_window(llm);
@@ -83,6 +85,7 @@ Parsed<GenerationPlan> plan_asking(const RequestContext& context,
     prompt.text.options.max_new_tokens = 1;
     prompt.text.options.ignore_eos = true;
     prompt.text.options.logprob_token_ids = labels;
+    prompt.text.options.adapter = options.adapter;
     TRY(plan.add_prompt(llm, prompt));
   }
   plan.answer = std::make_unique<AskedAnswer>(pairs.size(), std::move(write));
@@ -93,12 +96,13 @@ Parsed<GenerationPlan> plan_asking(const RequestContext& context,
 
 // Each text is embedded once, however many pairs have it.
 Parsed<GenerationPlan> plan_comparing(const RequestContext& context,
-                                      std::span<const RelevancePair> pairs, WriteScores write) {
+                                      std::span<const RelevancePair> pairs,
+                                      const std::string& adapter, WriteScores write) {
   std::map<std::string_view, size_t> places;
   std::vector<TextRequest> texts;
   auto place_of = [&](const std::string& text) {
     auto [it, is_new] = places.try_emplace(text, texts.size());
-    if (is_new) texts.push_back({.text = text});
+    if (is_new) texts.push_back({.text = text, .options = {.adapter = adapter}});
     return it->second;
   };
   std::vector<std::pair<size_t, size_t>> compared;
@@ -123,19 +127,18 @@ Parsed<GenerationPlan> plan_comparing(const RequestContext& context,
 
 Parsed<GenerationPlan> plan_relevance(const RequestContext& context,
                                       std::span<const RelevancePair> pairs,
-                                      const std::string& instruction, WriteScores write) {
-  if (context.llm.is_embedding_model()) {
-    if (!instruction.empty()) {
-      return std::unexpected(RequestError(
-          {ErrorCode::kUnsupported,
-           "instruct is for models that are asked; this one compares embeddings: put the "
-           "instruction into the query"},
-          "instruct"));
-    }
-    return plan_comparing(context, pairs, std::move(write));
+                                      const RelevanceOptions& options, WriteScores write) {
+  if (!context.llm.is_embedding_model()) {
+    return plan_asking(context, pairs, options, std::move(write));
   }
-  return plan_asking(context, pairs, instruction.empty() ? kInstruction : instruction,
-                     std::move(write));
+  if (options.instruction.empty()) {
+    return plan_comparing(context, pairs, options.adapter, std::move(write));
+  }
+  return std::unexpected(RequestError(
+      {ErrorCode::kUnsupported,
+       "instruct is for models that are asked; this one compares embeddings: put the instruction "
+       "into the query"},
+      "instruct"));
 }
 
 }  // namespace banyan

@@ -23,9 +23,13 @@ struct RelevancePair {
 using WriteScores =
     std::function<std::string(std::span<const Choice> choices, std::span<const double> scores)>;
 
-// `instruction` says what makes a document relevant; empty: that it answers a web search.
+struct RelevanceOptions {
+  std::string instruction = {};  // what makes a document relevant; empty: that it answers a search
+  std::string adapter = {};
+};
+
 Parsed<GenerationPlan> plan_relevance(const RequestContext& context,
                                       std::span<const RelevancePair> pairs,
-                                      const std::string& instruction, WriteScores write);
+                                      const RelevanceOptions& options, WriteScores write);
 
 }  // namespace banyan

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/signed.h"
+#include "server/adapters/request.h"
 #include "server/embed/embeddings.h"
 #include "server/embed/endpoints.h"
 #include "server/embed/relevance.h"
@@ -35,7 +36,7 @@ struct RerankRequest {
   bool tei = false;     // its form
   size_t returned = 0;  // the best ones
   bool with_documents = false;
-  std::string instruction;
+  RelevanceOptions relevance;
 };
 
 void read_pairs(RequestFields& fields, const char* name, RerankRequest& request) {
@@ -62,7 +63,8 @@ RerankRequest read_rerank(RequestFields& fields, const RequestContext& context) 
   request.with_documents =
       fields.flag(request.tei ? "return_text" : "return_documents", !request.tei);
   constexpr size_t kInstructionBytesMax = 16 << 10;
-  request.instruction = fields.string("instruct", kInstructionBytesMax);
+  request.relevance = {.instruction = fields.string("instruct", kInstructionBytesMax),
+                       .adapter = read_adapter(fields, context)};
   fields.accept_only({{"raw_scores", "[false]"}});
   fields.refuse({"truncate_prompt_tokens", "max_tokens_per_doc", "rank_fields"});
   fields.refuse_unsupported();
@@ -96,8 +98,8 @@ Parsed<GenerationPlan> plan_rerank(const RequestContext& context, const Json& bo
   RerankRequest request = read_rerank(fields, context);
   TRY(fields.finish());
   std::vector<RelevancePair> pairs = request.pairs;
-  std::string instruction = request.instruction;
-  return plan_relevance(context, pairs, instruction,
+  RelevanceOptions relevance = request.relevance;
+  return plan_relevance(context, pairs, relevance,
                         [request = std::move(request), id = "rerank-" + context.request_id](
                             std::span<const Choice> choices, std::span<const double> scores) {
                           std::string body;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "server/adapters/request.h"
 #include "server/embed/embeddings.h"
 #include "server/json/writer.h"
 #include "server/llamacpp/endpoints.h"
@@ -23,7 +24,8 @@ Parsed<GenerationPlan> plan_llama_embedding(const RequestContext& context, const
   EmbeddingOptions options{.dimensions = read_dimensions(fields, context.llm),
                            .normalise = norm == 2};
   const char* name = fields.find("input") != nullptr ? "input" : "content";
-  auto texts = texts_of(read_prompts(fields, name, 1, context.llm.config()));
+  auto texts = texts_of(read_prompts(fields, name, 1, context.llm.config()),
+                        {.adapter = read_adapter(fields, context)});
   fields.accept_only({{"encoding_format", R"(["float"])"}});
   fields.refuse_unsupported();
   TRY(fields.finish());

@@ -14,11 +14,11 @@ namespace banyan {
 namespace {
 
 // The texts under `name`; none if there is no text, which asks to load the model.
-std::vector<TextRequest> read_ollama_texts(RequestFields& fields, const char* name,
+std::vector<GivenPrompt> read_ollama_texts(RequestFields& fields, const char* name,
                                            const EngineConfig& limits) {
   const Json* given = fields.find(name);
   if (given == nullptr || given->empty() || *given == "") return {};
-  return texts_of(read_prompts(fields, name, 1, limits));
+  return read_prompts(fields, name, 1, limits);
 }
 
 struct OllamaEmbedding {
@@ -31,8 +31,9 @@ Parsed<OllamaEmbedding> read_ollama_embedding(const RequestContext& context, con
                                               const char* name) {
   RequestFields fields(body);
   OllamaEmbedding request{.model = ollama_model(fields, context)};
-  TRY(read_ollama_options(fields, context));
-  request.texts = read_ollama_texts(fields, name, context.llm.config());
+  PromptRequest options = TRY(read_ollama_options(fields, context));
+  request.texts = texts_of(read_ollama_texts(fields, name, context.llm.config()),
+                           {.adapter = options.text.options.adapter});
   request.options.dimensions = read_dimensions(fields, context.llm);
   bool truncates = fields.flag("truncate", true);
   TRY(fields.finish());

@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/signed.h"
+#include "server/adapters/request.h"
 #include "server/embed/embeddings.h"
 #include "server/json/writer.h"
 #include "server/openai/endpoints.h"
@@ -54,13 +55,15 @@ Parsed<GenerationPlan> plan_openai_embeddings(const RequestContext& context, con
   bool base64 = read_encoding(fields);
   EmbeddingOptions options{.dimensions = read_dimensions(fields, context.llm),
                            .normalise = read_normalise(fields)};
-  read_scheduling(fields, options.generation);
+  GenerationOptions generation{.adapter = read_adapter(fields, context)};
+  read_scheduling(fields, generation);
   std::optional<int64_t> tokens_max = read_truncation(fields, context.llm);
   bool special = fields.flag("add_special_tokens", true);
   fields.refuse({"messages", "return_token_ids"});
   fields.accept_only({{"embed_dtype", R"(["float32"])"}, {"endianness", R"(["native","little"])"}});
   fields.refuse_unsupported();
-  auto texts = texts_of(read_prompts(fields, "input", 1, context.llm.config()), special);
+  auto prompts = read_prompts(fields, "input", 1, context.llm.config());
+  auto texts = texts_of(std::move(prompts), generation, special);
   TRY(fields.finish());
   for (TextRequest& text : texts) {
     if (tokens_max) TRY(truncate(context.llm, *tokens_max, text));

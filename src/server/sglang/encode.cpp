@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/signed.h"
+#include "server/adapters/request.h"
 #include "server/embed/embeddings.h"
 #include "server/json/writer.h"
 #include "server/sglang/endpoints.h"
@@ -35,8 +36,12 @@ Parsed<GenerationPlan> plan_encode(const RequestContext& context, const Json& bo
   const char* name = text ? "text" : "input_ids";
   bool one = holds_one_prompt(*fields.find(name));
   EmbeddingOptions options{.dimensions = read_dimensions(fields, context.llm)};
-  read_scheduling(fields, options.generation);
-  auto texts = texts_of(read_prompts(fields, name, 1, context.llm.config()));
+  GenerationOptions generation;
+  read_scheduling(fields, generation);
+  auto texts = texts_of(read_prompts(fields, name, 1, context.llm.config()), generation);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    texts[i].options.adapter = read_adapter(fields, context, i);
+  }
   std::vector<std::string> rids = fields.strings("rid", as_size(kSequencesMax), kNameBytesMax);
   fields.refuse({"sampling_params", "embed_overrides", "embed_override_token_id"});
   fields.refuse_unsupported();
