@@ -77,14 +77,15 @@ def main():
             if count:
                 options += ["--lora-paths", *(f"{i}={paths[i]}" for i in range(count))]
             speeds = []
-            for more in (["--batch-size", str(a.batch), "--input-len", "32"], ["--output-len", "2"]):
+            decode = ["--batch-size", str(a.batch), "--input-len", "32"]
+            for more in (decode, ["--output-len", "2"]):
                 command = [a.banyan, "bench", "one-batch", a.model, *options, *more]
                 result = subprocess.run(command, capture_output=True, check=True)
                 speeds.append(json.loads(result.stdout)["results"][0])
             return speeds[0]["decode_tokens_per_s"], speeds[1]["prefill_tokens_per_s"]
 
         rounds = [[run(count) for count in counts] for _ in range(a.rounds)]
-    print("| adapters | decode, tokens/s | part of none | weights read | prefill, tokens/s | part |")
+    print("| adapters | decode, tokens/s | part of none | bytes read | prefill, tokens/s | part |")
     print("|---|---|---|---|---|---|")
     for i, count in enumerate(counts):
         decode, prefill = (

@@ -321,27 +321,6 @@ void WeightLoader::fill_rows(const TensorInfo* tensor, const std::string& name, 
   }
 }
 
-AdapterSites WeightLoader::take_adapter_sites() {
-  std::unordered_set<std::string_view> names;
-  for (const AdapterSite& site : adapter_sites_.sites) {
-    for (const AdapterSite::Part& part : site.parts) names.insert(part.name);
-  }
-  std::erase_if(adapter_sites_.others,
-                [&](const std::string& name) { return names.contains(name); });
-  return std::move(adapter_sites_);
-}
-
-int Builder::adapter_site(std::initializer_list<MatrixPart> parts, int64_t columns) const {
-  if (!adaptable_) return -1;
-  AdapterSite site{.columns = columns};
-  for (const MatrixPart& part : parts) {
-    site.parts.push_back({full_name(part.name), part.rows, part.shard});
-  }
-  std::vector<AdapterSite>& sites = loader_->adapter_sites_.sites;
-  sites.push_back(std::move(site));
-  return narrow<int>(std::ssize(sites) - 1);
-}
-
 Builder Builder::operator/(std::string_view name) const {
   return Builder(loader_, full_name(name), share_, adaptable_);
 }
@@ -352,10 +331,6 @@ Builder Builder::operator/(int64_t index) const {
 
 Builder Builder::with_share(const TokenShare& share) const {
   return Builder(loader_, scope_, share, adaptable_);
-}
-
-Builder Builder::without_adapters() const {
-  return Builder(loader_, scope_, share_, false);
 }
 
 std::string Builder::full_name(std::string_view name) const {

@@ -44,7 +44,7 @@ TEST_F(AdapterProgram, GenerateAndScoreTakeAdapters) {
   EXPECT_EQ(ids({"--lora-scaled", path_, "1"}), poet);
   EXPECT_EQ(ids({"--lora-scaled", path_, "0"}), base);
   auto score = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {"score", golden_folder(kModel), "--ids", "5,9,77,5", "--json"};
+    std::vector<std::string> words = {"score", golden_folder(kModel), "--json", "--ids", "5,9,77"};
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words).out;
   };

@@ -5,7 +5,8 @@ set(ptx_file "")
 set(BANYAN_HAS_PTX OFF)
 # Of differential_tests: together they launch every kernel (differential/coverage_test.cpp).
 set(BANYAN_PTX_TESTS
-  *Recurrence.ReplaysIn* *Recurrence.Tiles* Add.* AddRows.* Attention.AScale* Attention.InfiniteScores
+  *Recurrence.ReplaysIn* *Recurrence.Tiles* Add.* AddRows.*
+  Attention.AScale* Attention.InfiniteScores
   Attention.*ForEveryHeadDim Attention.NonFinite* Attention.SharpScores* BlockMaxima.*
   CombineExperts.* CopyRows.* CopyUnits.* Cuda.* DeltaGates.* Draw.OfOneCase* FollowDrafts.*
   GateMul.* GatedProducts.* Gemm.GatherReads* Gemm.GroupsNeed* Gemm.IntegerFormats* Hadamard.*

@@ -223,8 +223,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
       batch.prompt_tokens.push_back(prompt ? span.first_position + span.row_count : 0);
     }
     for (int c = 0; c < pools->classes().count; ++c) {
-      if (pools->classes()[c].paged()) continue;
-      at(batch.tables, c).units.assign(spans.size(), 0);
+      if (!pools->classes()[c].paged()) at(batch.tables, c).units.assign(spans.size(), 0);
     }
     arena.rewind(0);
     Step step{.kernels = measuring,
@@ -246,9 +245,8 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
     if (!outputs.features.empty() && model.model->predicts())
       measure_prediction(step, *model.model, outputs.features);
   };
-  for (bool prompt : {true, false}) measure(one, prompt);
-  for (bool prompt : {true, false}) {
-    if (adapters != nullptr) measure(one, prompt, 0);  // every row's product may have a delta
+  for (int32_t adapter = -1; adapter < (adapters != nullptr ? 1 : 0); ++adapter) {  // of all rows
+    for (bool prompt : {true, false}) measure(one, prompt, adapter);
   }
   if (chosen > 0) {
     measure({{.row_count = span_rows}}, true);
