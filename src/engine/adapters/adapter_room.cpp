@@ -1,10 +1,9 @@
 #include "engine/adapters/adapter_room.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cstring>
 
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/signed.h"
@@ -14,6 +13,9 @@
 
 namespace banyan {
 namespace {
+
+// Incremented when the same adapter adds other bits than before: stored prefixes have its digest.
+constexpr uint64_t kAdapterRevision = 1;
 
 // The rank of adapters to come, if none is loaded at first.
 constexpr int kRankDefault = 16;
@@ -54,8 +56,8 @@ Status choose_adapter_limits(EngineConfig& config) {
     rank_max = std::max(rank_max, narrow<int>(TRY(PeftAdapter::open(source.path)).rank_max()));
   }
   if (config.adapters_max == 0) config.adapters_max = narrow<int>(std::ssize(config.adapters));
-  if (config.adapter_rank_max == 0)
-    config.adapter_rank_max = rank_max > 0 ? rank_max : kRankDefault;
+  if (config.adapter_rank_max > 0) return {};
+  config.adapter_rank_max = rank_max > 0 ? rank_max : kRankDefault;
   return {};
 }
 
@@ -125,22 +127,27 @@ Result<AdapterRoom::Place> AdapterRoom::place_of(const PeftModule& module,
   return corrupt("{}: {}: this model has no matrix {}", path, module.a->name, module.name);
 }
 
+// In the room's type, as `args` say.
+void AdapterRoom::pack_rows(std::span<const float> values, PackArgs args) const {
+  std::vector<std::byte> elements(values.size() * dtype_bytes(format_->element));
+  convert_elements(values.data(), DType::kF32, elements.data(), format_->element,
+                   std::ssize(values));
+  args.source = elements.data();
+  kernel_.pack(args);
+}
+
 Status AdapterRoom::pack_a(const PeftAdapter& adapter, const PeftModule& module, Place place,
                            Hasher& hasher, std::byte* slot) const {
   const AdapterSite& site = sites_.sites[place.site];
   TRY(check_shape(adapter.file().path(), *module.a, module.rank(), site.columns));
   std::vector<float> values = TRY(read_floats(adapter.file(), *module.a, hasher));
   values.resize(as_size(table_.rank * site.columns));
-  std::vector<std::byte> elements(values.size() * dtype_bytes(format_->element));
-  convert_elements(values.data(), DType::kF32, elements.data(), format_->element,
-                   std::ssize(values));
-  kernel_.pack({.source = elements.data(),
-                .packed = slot + offsets_[place.site][0],
-                .n = std::ssize(site.parts) * table_.rank,
-                .k = site.columns,
-                .group = site.columns,
-                .row_begin = static_cast<int64_t>(place.part) * table_.rank,
-                .row_count = table_.rank});
+  pack_rows(values, {.packed = slot + offsets_[place.site][0],
+                     .n = std::ssize(site.parts) * table_.rank,
+                     .k = site.columns,
+                     .group = site.columns,
+                     .row_begin = static_cast<int64_t>(place.part) * table_.rank,
+                     .row_count = table_.rank});
   return {};
 }
 
@@ -160,15 +167,11 @@ Status AdapterRoom::pack_b(const PeftAdapter& adapter, const PeftModule& module,
       to += table_.rank;
     }
   }
-  std::vector<std::byte> elements(values.size() * dtype_bytes(format_->element));
-  convert_elements(values.data(), DType::kF32, elements.data(), format_->element,
-                   std::ssize(values));
-  kernel_.pack({.source = elements.data(),
-                .packed = slot + offsets_[place.site][place.part + 1],
-                .n = part.rows,
-                .k = table_.rank,
-                .group = table_.rank,
-                .row_count = part.rows});
+  pack_rows(values, {.packed = slot + offsets_[place.site][place.part + 1],
+                     .n = part.rows,
+                     .k = table_.rank,
+                     .group = table_.rank,
+                     .row_count = part.rows});
   return {};
 }
 
@@ -184,10 +187,10 @@ Result<std::shared_ptr<const PackedAdapter>> AdapterRoom::pack(const AdapterSour
                   .path = source.path,
                   .rank = adapter.rank_max(),
                   .modules = std::ssize(adapter.modules())};
-  packed->bytes = DeviceBlock(host_queue(), slot_bytes_);
+  packed->bytes = DeviceBlock(host_queue(), slot_bytes_);  // zeros, which are packed zeros
   for (const AdapterSite& site : sites_.sites) packed->used.emplace_back(site.parts.size());
   Hasher hasher;
-  hasher.text("lora 1").text(format_->name).number(as_size(table_.rank));
+  hasher.number(kAdapterRevision).text(format_->name).number(as_size(table_.rank));
   for (const PeftModule& module : adapter.modules()) {
     Place place = TRY(place_of(module, path));
     uint8_t& used = packed->used[place.site][place.part];

@@ -7,14 +7,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "banyan/engine.h"
+#include "base/digest.h"
 #include "models/load.h"
 #include "ops/adapters.h"
 #include "tensor/device.h"
@@ -55,6 +56,7 @@ class AdapterRoom {
     size_t site = 0, part = 0;
   };
   Result<Place> place_of(const PeftModule& module, const std::string& path) const;
+  void pack_rows(std::span<const float> values, PackArgs args) const;
   Status pack_a(const PeftAdapter& adapter, const PeftModule& module, Place place, Hasher& hasher,
                 std::byte* slot) const;
   Status pack_b(const PeftAdapter& adapter, const PeftModule& module, Place place, double scaling,
