@@ -11,7 +11,6 @@
 #include "banyan/async_llm.h"
 #include "banyan/options.h"
 #include "bindings.h"
-#include "llm/embedding.h"
 
 namespace banyan::python {
 namespace {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,13 @@ struct GeneratedToken {
   std::vector<TokenLogprob> top = {};
   std::vector<TokenLogprob> chosen = {};  // for GenerationOptions::logprob_token_ids
 };
+
+// What the engine runs for the embedding of `text`, which is then Generation::embedding.
+TextRequest embedding_request(TextRequest text, Pooling pooling);
+// 0 stands for all `hidden` values of an embedding. kInvalidArgument: out of range.
+Status check_dimensions(int64_t dimensions, int64_t hidden);
+// The first `dimensions` values (0: all), divided by their length unless they are all zero.
+std::vector<float> normalised(std::span<const float> embedding, int64_t dimensions);
 
 struct Generation {
   std::vector<TokenId> prompt_ids;

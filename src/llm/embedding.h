@@ -1,10 +1,5 @@
-// How the hidden states of a text become its embedding.
+// How a model pools the hidden states of a text. What is done with them then is in banyan/llm.h.
 #pragma once
-
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "banyan/config.h"
 #include "banyan/llm.h"
@@ -23,14 +18,5 @@ struct EmbeddingConfig {
 };
 // EngineConfig::pooling and embedding_model take precedence.
 EmbeddingConfig read_embedding_config(const EngineConfig& config);
-
-// What the engine runs for the embedding of `text`.
-TextRequest embedding_request(TextRequest text, Pooling pooling);
-
-// 0 stands for all `hidden` values of an embedding. kInvalidArgument: out of range.
-Status check_dimensions(int64_t dimensions, int64_t hidden);
-
-// The first `dimensions` values (0: all), divided by their length unless they are all zero.
-std::vector<float> normalised(std::span<const float> embedding, int64_t dimensions);
 
 }  // namespace banyan

@@ -14,8 +14,8 @@ class AdapterProgram : public testing::Test {
  protected:
   // The output ids of `generate` with these options more.
   Json ids(std::vector<std::string> more) {
-    std::vector<std::string> words = {"generate", "--model",    golden_folder(kModel), "--json",
-                                      "-n",       "8",          "--prompt-ids",        "5,9,77,5",
+    std::vector<std::string> words = {"generate", "--model", golden_folder(kModel), "--json",
+                                      "-n",       "8",       "--prompt-ids",        "5,9,77,5",
                                       "--dtype",  "f32"};
     words.insert(words.end(), more.begin(), more.end());
     auto result = run_program(words);
@@ -53,8 +53,8 @@ TEST_F(AdapterProgram, GenerateAndScoreTakeAdapters) {
 }
 
 TEST_F(AdapterProgram, InspectShowsTheirMemory) {
-  auto result = run_program({"inspect", golden_folder(kModel), "--lora-paths", path_,
-                             "--max-loaded-loras", "3"});
+  auto result = run_program(
+      {"inspect", golden_folder(kModel), "--lora-paths", path_, "--max-loaded-loras", "3"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(result.out.contains("for 3 of rank 4")) << result.out;
 }

@@ -246,7 +246,7 @@ TEST(Embed, EveryLineIsATextOfItsOwn) {
   ProgramResult one = run_program(on_nano({"embed"}, {"a dog", "--dimensions", "4"}));
   EXPECT_TRUE(lines.out.ends_with("\n" + one.out)) << lines.out << one.out;
   Json json = parse_output(run_program(on_nano({"embed"}, {"a dog", "--json"})));
-  EXPECT_EQ(keys(json), (Words{"embedding", "text"}));
+  EXPECT_EQ(keys(json), (Words{"text", "embedding"}));
   EXPECT_GT(json["embedding"].size(), 4u);
 }
 
@@ -255,7 +255,7 @@ TEST(Embed, ATableComparesTexts) {
   EXPECT_TRUE(table.out.starts_with(" 1.0000 ")) << table.out << table.err;
   EXPECT_NE(table.out.find(" 1.0000  a dog\n"), std::string::npos) << table.out;
   ProgramResult none = run_program(on_nano({"embed"}, {"-", "--lines"}), "\n");
-  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_EQ(none.exit_code, 2);
   EXPECT_NE(none.err.find("no text to embed"), std::string::npos) << none.err;
 }
 

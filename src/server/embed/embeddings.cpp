@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/signed.h"
-#include "llm/embedding.h"
 #include "llm/llm_parts.h"
 #include "server/openai/format.h"
 

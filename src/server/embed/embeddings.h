@@ -16,8 +16,8 @@
 namespace banyan {
 
 struct EmbeddingOptions {
-  int64_t dimensions = 0;             // only the first N values; 0: all
-  bool normalise = true;              // divide by the length
+  int64_t dimensions = 0;  // only the first N values; 0: all
+  bool normalise = true;   // divide by the length
 };
 
 // `dimensions`, which the model must have.
@@ -25,8 +25,7 @@ int64_t read_dimensions(RequestFields& fields, const Llm& llm);
 
 // Texts and ids, ready to be embedded. `options` has the adapter and the scheduling.
 std::vector<TextRequest> texts_of(std::vector<GivenPrompt> prompts,
-                                  const GenerationOptions& options,
-                                  bool add_special_tokens = true);
+                                  const GenerationOptions& options, bool add_special_tokens = true);
 
 // Cuts a text that has more than `tokens_max` tokens. If the last token is special, it stays the
 // last, since its state is what many models pool.

@@ -81,10 +81,19 @@ TEST(ApiFields, ImagesAdaptersAndTheLikeAreRefusedByNameEverywhere) {
   const Json base = Json::parse(R"({"model":"tiny","max_tokens":2,"prompt":"a","input":"a",
       "messages":[{"role":"user","content":"a"}]})");
   Json native = {{"text", "a"}};
-  const std::string names[] = {
-      "image_data",   "images",        "multi_modal_data",   "multimodal_data",     "audio",
-      "lora_request", "prompt_embeds",      "logits_processors",   "audio_data",
-      "input_embeds", "custom_params", "kv_transfer_params", "return_hidden_states"};
+  const std::string names[] = {"image_data",
+                               "images",
+                               "multi_modal_data",
+                               "multimodal_data",
+                               "audio",
+                               "lora_request",
+                               "prompt_embeds",
+                               "logits_processors",
+                               "audio_data",
+                               "input_embeds",
+                               "custom_params",
+                               "kv_transfer_params",
+                               "return_hidden_states"};
   auto refused = [&](Planner planner, const Json& body, const std::string& name) {
     Parsed<GenerationPlan> plan = planner(context, body);
     ASSERT_FALSE(plan) << name;

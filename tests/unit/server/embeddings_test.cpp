@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "base/base64.h"
-#include "llm/embedding.h"
 #include "server/embed/endpoints.h"
 #include "server/llamacpp/endpoints.h"
 #include "server/ollama/endpoints.h"
