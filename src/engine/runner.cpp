@@ -66,12 +66,19 @@ ModelKernels emulated_kernels() {
 
 std::unexpected<Error> no_room(const EngineConfig& config, const EngineInfo& info,
                                int64_t available_bytes) {
+  std::string adapters;
+  if (info.adapter_bytes > 0) {
+    adapters = fmt::format(" and {} for adapters (--max-loaded-loras, --max-lora-rank)",
+                           format_bytes(info.adapter_bytes));
+  }
   return exhausted(
-      "{} of memory are left after the weights; {:.0f}% of it, minus {} for the activations of a "
-      "step, is too little for the states of {} tokens at {} each; free memory, try "
+      "{} of memory are left after the weights{}; {:.0f}% of the rest, minus {} for the "
+      "activations "
+      "of a step, is too little for the states of {} tokens at {} each; free memory, try "
       "--quantization int4, ask for fewer tokens, use smaller prefill chunks "
       "(--chunked-prefill-size) or raise --mem-fraction-static",
-      format_bytes(available_bytes), 100 * config.memory_fraction, format_bytes(info.step_bytes),
+      format_bytes(available_bytes - info.adapter_bytes), adapters, 100 * config.memory_fraction,
+      format_bytes(info.step_bytes),
       std::max<int64_t>(config.total_tokens_max, config.page_size_tokens),
       format_bytes(info.state_bytes_per_token));
 }

@@ -53,7 +53,9 @@ GatedDelta::GatedDelta(Builder b, const GatedDeltaConfig& c)
       log_rate_(b.values("A_log", {c.value_heads}, 0, Shard::rows(c.key_heads))),
       decay_bias_(b.values("dt_bias", {c.value_heads}, 0, Shard::rows(c.key_heads))),
       output_norm_(b / "norm", c.value_dim, c.eps),
-      output_(b, {{"out_proj", c.hidden, Shard::columns(c.key_heads)}}, c.value_heads * c.value_dim,
+      // An adapter's columns would be in the checkpoint's order.
+      output_(tiled_values_ ? b.without_adapters() : b,
+              {{"out_proj", c.hidden, Shard::columns(c.key_heads)}}, c.value_heads * c.value_dim,
               false),
       state_(recurrent_state(b, shape_, c.chunk_tokens, 1)) {
   if (tiled_values_ && !b.rank().alone()) {

@@ -107,6 +107,30 @@ TEST_F(AdapterServer, RefusesWhatItDoesNotHaveByName) {
                   .contains("--enable-lora"));
 }
 
+// Elsewhere any name stands for the model.
+TEST_F(AdapterServer, ANameOfNothingIsNotAnsweredByTheModel) {
+  config.served_model_names.clear();
+  config.runtime_adapters = true;
+  start();
+  EXPECT_TRUE(refusal({{"model", "bard"}}, 404).contains("does not exist"));
+  EXPECT_EQ(completion({{"model", ""}}), completion());
+  EXPECT_EQ(client().post("/v1/unload_lora_adapter", R"({"lora_name":"poet"})").status, 200);
+  EXPECT_TRUE(refusal({{"model", "poet"}}, 404).contains("does not exist"));
+}
+
+TEST_F(AdapterServer, AListOfAdaptersHasOneForEachPrompt) {
+  start();
+  EXPECT_TRUE(refusal({{"lora_path", {"poet", "poet"}}}).contains("it must be a name"));
+  Json three = {{"input_ids", {kPrompt, kPrompt}}, {"lora_path", {"poet", nullptr, "poet"}}};
+  EXPECT_EQ(client().post("/generate", three.dump()).status, 400);
+  three["lora_path"] = {"poet", nullptr};
+  Json both = post("/encode", three);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_NE(both[0]["embedding"], both[1]["embedding"]);
+  Json poet = post("/v1/embeddings", {{"model", "poet"}, {"input", kPrompt}});
+  EXPECT_EQ(poet["data"][0]["embedding"], both[0]["embedding"]);
+}
+
 TEST_F(AdapterServer, ListsAdaptersBesideTheModel) {
   start();
   EXPECT_EQ(models(), (std::vector<std::string>{"tiny", "poet"}));

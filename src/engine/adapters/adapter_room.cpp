@@ -48,12 +48,20 @@ Result<std::vector<float>> read_floats(const SafetensorsFile& file, const Tensor
   return values;
 }
 
+Status check_rank(const PeftAdapter& adapter, int64_t rank_max) {
+  if (adapter.rank_max() <= rank_max) return {};
+  return invalid_argument("{}: its rank is {}, but there is room for rank {} (--max-lora-rank)",
+                          adapter.file().path(), adapter.rank_max(), rank_max);
+}
+
 }  // namespace
 
 Status choose_adapter_limits(EngineConfig& config) {
   int rank_max = 0;
   for (const AdapterSource& source : config.adapters) {
-    rank_max = std::max(rank_max, narrow<int>(TRY(PeftAdapter::open(source.path)).rank_max()));
+    PeftAdapter adapter = TRY(PeftAdapter::open(source.path));
+    if (config.adapter_rank_max > 0) TRY(check_rank(adapter, config.adapter_rank_max));
+    rank_max = std::max(rank_max, narrow<int>(adapter.rank_max()));
   }
   if (config.adapters_max == 0) config.adapters_max = narrow<int>(std::ssize(config.adapters));
   if (config.adapter_rank_max > 0) return {};
@@ -178,10 +186,7 @@ Status AdapterRoom::pack_b(const PeftAdapter& adapter, const PeftModule& module,
 Result<std::shared_ptr<const PackedAdapter>> AdapterRoom::pack(const AdapterSource& source) const {
   PeftAdapter adapter = TRY(PeftAdapter::open(source.path));
   const std::string& path = adapter.file().path();
-  if (adapter.rank_max() > table_.rank) {
-    return invalid_argument("{}: its rank is {}, but there is room for rank {} (--max-lora-rank)",
-                            path, adapter.rank_max(), table_.rank);
-  }
+  TRY(check_rank(adapter, table_.rank));
   auto packed = std::make_shared<PackedAdapter>();
   packed->info = {.name = source.name,
                   .path = source.path,

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "server/adapters/scales.h"
 #include "server/error.h"
 #include "server/fields/sampling.h"
@@ -19,7 +21,8 @@ constexpr size_t kPathBytesMax = 4096;
 
 struct Wanted {
   AdapterSource source;
-  std::shared_ptr<const PackedAdapter> packed;  // to be loaded
+  Status possible = {};                         // why it cannot be loaded, or
+  std::shared_ptr<const PackedAdapter> packed;  // what is to be loaded
 };
 
 Parsed<Wanted> read_wanted(const Json& body, bool loads) {
@@ -74,12 +77,35 @@ void change(Service& service, bool in_words, const std::string& name, std::strin
 }
 
 bool may_change(const Service& service, Responder& responder) {
-  if (service.config().runtime_adapters) return true;
-  responder.respond_error(
-      400,
-      "adapters are loaded and unloaded by clients only with --enable-lora, since their paths "
-      "open files of this machine");
+  const ServerConfig& config = service.config();
+  if (!config.runtime_adapters) {
+    responder.respond_error(
+        400,
+        "adapters are loaded and unloaded by clients only with --enable-lora, since their paths "
+        "open files of this machine");
+    return false;
+  }
+  if (config.on_loopback() || !config.api_keys.empty()) return true;
+  responder.respond_error(403,
+                          "an adapter's path opens files of this machine, so loading one needs "
+                          "--api-key where other machines reach the server");
   return false;
+}
+
+// What needs no look into the adapter's files, which may be large.
+Status check_new(const RequestContext& context, const Engine& engine, const std::string& name) {
+  if (context.is_model(name)) {
+    return invalid_argument("lora_name is {}, which is the model's own name", quote(name));
+  }
+  std::vector<AdapterInfo> loaded = engine.adapters();
+  if (std::ranges::find(loaded, name, &AdapterInfo::name) != loaded.end()) {
+    return invalid_argument("adapter {} is already loaded; unload it first", quote(name));
+  }
+  if (std::ssize(loaded) < engine.info().adapters_max) return {};
+  return invalid_argument(
+      "adapter {}: there is room for {} adapters (--max-loaded-loras), {} are "
+      "loaded",
+      quote(name), engine.info().adapters_max, loaded.size());
 }
 
 bool answers_in_words(const HttpRequest& request) {
@@ -92,26 +118,31 @@ void load_adapter(Service& service, HttpRequest request, ResponderPtr responder)
   if (!may_change(service, *responder)) return;
   bool in_words = answers_in_words(request);
   const Engine& engine = service.model_engine();
-  auto read = [&engine](const RequestContext&, const Json& body) -> Parsed<Wanted> {
+  auto read = [&engine](const RequestContext& context, const Json& body) -> Parsed<Wanted> {
     Wanted wanted = TRY(read_wanted(body, true));
+    wanted.possible = check_new(context, engine, wanted.source.name);
+    if (!wanted.possible) return wanted;
     auto packed = engine.pack_adapter(wanted.source);
-    if (!packed) {
-      Error error = packed.error();
-      if (status_of(error) == 400) error.code = ErrorCode::kInvalidArgument;
-      return std::unexpected(RequestError(error, "lora_path"));
+    if (packed) {
+      wanted.packed = *std::move(packed);
+    } else {
+      wanted.possible = std::unexpected(packed.error());
     }
-    wanted.packed = *std::move(packed);
     return wanted;
   };
-  read_on_worker<Wanted>(service, std::move(request), responder, read,
-                         [&service, in_words, responder](Wanted wanted) {
-                           change(
-                               service, in_words, wanted.source.name, "added",
-                               [packed = std::move(wanted.packed)](Engine& owner) {
-                                 return owner.add_adapter(packed);
-                               },
-                               responder);
-                         });
+  read_on_worker<Wanted>(
+      service, std::move(request), responder, read, [&service, in_words, responder](Wanted wanted) {
+        const std::string& name = wanted.source.name;
+        if (!wanted.possible) {
+          return answer(service, in_words, name, "", wanted.possible, *responder);
+        }
+        change(
+            service, in_words, name, "added",
+            [packed = std::move(wanted.packed)](Engine& owner) {
+              return owner.add_adapter(packed);
+            },
+            responder);
+      });
 }
 
 void unload_adapter(Service& service, HttpRequest request, ResponderPtr responder) {
@@ -121,6 +152,9 @@ void unload_adapter(Service& service, HttpRequest request, ResponderPtr responde
   read_on_worker<Wanted>(service, std::move(request), responder, read,
                          [&service, in_words, responder](const Wanted& wanted) {
                            std::string name = wanted.source.name;
+                           if (name == service.config().defaults.adapter) {
+                             service.set_default_adapter({});  // requests would all fail
+                           }
                            change(
                                service, in_words, name, "removed",
                                [name](Engine& owner) { return owner.remove_adapter(name); },

@@ -11,17 +11,17 @@
 namespace banyan {
 namespace {
 
-// lora_path; absent: the request has none.
-std::optional<std::string> read_path(RequestFields& fields, size_t prompt) {
+// lora_path; absent: the request has none. `prompts` is 0 where it may be no list.
+std::optional<std::string> read_path(RequestFields& fields, size_t prompt, size_t prompts) {
   const Json* path = fields.find("lora_path");
   if (path == nullptr) return std::nullopt;
-  if (path->is_string()) return fields.string("lora_path", kNameBytesMax);
-  bool fits = path->is_array() && prompt < path->size() &&
+  if (!path->is_array()) return fields.string("lora_path", kNameBytesMax);
+  bool fits = prompts > 0 && path->size() == prompts &&
               ((*path)[prompt].is_null() || (*path)[prompt].is_string());
   if (!fits) {
-    fields.fail("lora_path", fmt::format(" is {}; it must be a name, or a list with a name or null "
-                                         "for each prompt",
-                                         show(*path)));
+    fields.fail("lora_path",
+                fmt::format(" is {}; it must be a name{}", show(*path),
+                            prompts > 0 ? ", or a list with a name or null for each prompt" : ""));
     return std::nullopt;
   }
   if ((*path)[prompt].is_null()) return std::nullopt;
@@ -30,8 +30,13 @@ std::optional<std::string> read_path(RequestFields& fields, size_t prompt) {
 
 }  // namespace
 
-std::string read_adapter(RequestFields& fields, const RequestContext& context, size_t prompt) {
-  std::optional<std::string> adapter = read_path(fields, prompt);
+std::string read_adapter(RequestFields& fields, const RequestContext& context) {
+  return read_adapter_of(fields, context, 0, 0);
+}
+
+std::string read_adapter_of(RequestFields& fields, const RequestContext& context, size_t prompt,
+                            size_t prompts) {
+  std::optional<std::string> adapter = read_path(fields, prompt, prompts);
   if (!adapter) adapter = context.adapter_of(fields.string("model", kNameBytesMax));
   const Json* scales = fields.find("lora");
   if (!adapter && scales != nullptr) {

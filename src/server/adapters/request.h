@@ -10,9 +10,11 @@
 namespace banyan {
 
 // The adapter's name, or "" for the model as it is: lora_path; or the one that `model` stands for;
-// or llama.cpp's lora, a list of {id, scale} of which one has scale 1; or the server's default. A
-// list of lora_path has an entry for each prompt. Whether the adapter exists is for the engine to
-// say.
-std::string read_adapter(RequestFields& fields, const RequestContext& context, size_t prompt = 0);
+// or llama.cpp's lora, a list of {id, scale} of which one has scale 1; or the server's default.
+// Whether the adapter exists is for the engine to say.
+std::string read_adapter(RequestFields& fields, const RequestContext& context);
+// The same for one of `prompts` prompts, where lora_path may be a list with an entry for each.
+std::string read_adapter_of(RequestFields& fields, const RequestContext& context, size_t prompt,
+                            size_t prompts);
 
 }  // namespace banyan

@@ -47,18 +47,24 @@ uint64_t seed_of(std::string_view request_id) {
 
 }  // namespace
 
+bool RequestContext::is_model(std::string_view name) const {
+  return name == model_name || std::ranges::find(served_names, name) != served_names.end();
+}
+
+bool RequestContext::may_be_called(std::string_view name) const {
+  bool any = served_names.empty() && llm.info().adapters_max == 0;
+  return any || is_model(name) || adapter_of(name);
+}
+
 // A model may have an adapter's name. After the model's own name, what follows a colon must be an
 // adapter: the engine refuses what is none.
 std::optional<std::string> RequestContext::adapter_of(std::string_view name) const {
   auto known = [this](std::string_view adapter) {
     return std::ranges::find(adapters, adapter) != adapters.end();
   };
-  auto is_model = [this](std::string_view model) {
-    return model == model_name || std::ranges::find(served_names, model) != served_names.end();
-  };
   constexpr std::string_view kLatest = ":latest";  // which Ollama's clients add
   if (name.ends_with(kLatest) && !known(name)) name.remove_suffix(kLatest.size());
-  if (adapters.empty() || is_model(name)) return std::nullopt;
+  if (llm.info().adapters_max == 0 || is_model(name)) return std::nullopt;
   if (known(name)) return std::string(name);
   for (size_t colon = name.find(':'); colon != name.npos; colon = name.find(':', colon + 1)) {
     std::string_view model = name.substr(0, colon), adapter = name.substr(colon + 1);

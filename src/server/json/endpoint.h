@@ -39,14 +39,13 @@ struct RequestContext {
   std::vector<std::string> adapters = {};  // names, sorted
   bool routed = false;                     // engines elsewhere run the request
 
-  // Whether a request may use this name for the model, or for the model with an adapter.
-  bool may_be_called(std::string_view name) const {
-    return served_names.empty() || std::ranges::find(served_names, name) != served_names.end() ||
-           adapter_of(name);
-  }
+  // Whether a request may use this name for the model, or for the model with an adapter. Where
+  // adapters may be loaded, a name that is neither must not be answered by the model alone.
+  bool may_be_called(std::string_view name) const;
   // The adapter that a model's name stands for: "ADAPTER", or "MODEL:ADAPTER" as for SGLang.
   // Absent: none.
   std::optional<std::string> adapter_of(std::string_view name) const;
+  bool is_model(std::string_view name) const;
 };
 
 RequestContext context_of(const Service& service, const HttpRequest& request);

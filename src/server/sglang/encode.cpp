@@ -40,7 +40,7 @@ Parsed<GenerationPlan> plan_encode(const RequestContext& context, const Json& bo
   read_scheduling(fields, generation);
   auto texts = texts_of(read_prompts(fields, name, 1, context.llm.config()), generation);
   for (size_t i = 0; i < texts.size(); ++i) {
-    texts[i].options.adapter = read_adapter(fields, context, i);
+    texts[i].options.adapter = read_adapter_of(fields, context, i, one ? 0 : texts.size());
   }
   std::vector<std::string> rids = fields.strings("rid", as_size(kSequencesMax), kNameBytesMax);
   fields.refuse({"sampling_params", "embed_overrides", "embed_override_token_id"});

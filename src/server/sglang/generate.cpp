@@ -377,7 +377,8 @@ Parsed<std::pair<PromptRequest, LogprobOptions>> Reader::read_prompt(size_t prom
   request.text.text = std::move(prompts_[prompt].text);
   request.text.ids = std::move(prompts_[prompt].ids);
   read_scheduling(fields_, request.text.options);
-  request.text.options.adapter = read_adapter(fields_, context_, prompt);
+  request.text.options.adapter =
+      read_adapter_of(fields_, context_, prompt, batch_ ? prompts_.size() : 0);
 
   RequestFields fields(share.options);
   LogprobOptions options{.wanted = fields.flag("return_logprob", false),

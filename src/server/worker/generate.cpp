@@ -103,6 +103,11 @@ Result<std::shared_ptr<TokenConstraint>> WorkerRun::constraint(
 void WorkerRun::start(std::shared_ptr<const CompiledGrammar> grammar) {
   auto made = constraint(std::move(grammar));
   if (!made) return reject(made.error());
+  if (!service_.config().defaults.adapter.empty()) {
+    return reject({ErrorCode::kUnsupported,
+                   "this worker gives all requests an adapter (--lora), which no router knows of; "
+                   "start it without"});
+  }
   if (!wire_.name.empty() && replay()) return;
   std::vector<GenerateRequest> requests;
   requests.push_back(std::move(wire_.request));

@@ -100,14 +100,16 @@ Result<std::vector<PeftConfig::Pattern>> PeftConfig::patterns_of(const ConfigFil
     return patterns;
   }
   ConfigFile object = file.object(key);
-  for (const std::string& regex : object.keys()) {
+  std::vector<std::string> keys = object.keys();
+  object.expect(keys.size() <= kPatternsMax, "{} has {} patterns, the limit is {}", key,
+                keys.size(), kPatternsMax);
+  TRY(object.finish());
+  for (const std::string& regex : keys) {
     auto pattern = NamePattern::compile(fmt::format("^(?:.*\\.)?(?:{})$", regex));
     object.expect(pattern.has_value(), "{}: {}: {}", key, quote(regex),
                   pattern ? "" : pattern.error().message);
     if (pattern) patterns.emplace_back(*std::move(pattern), object.number(regex, min, max));
   }
-  object.expect(patterns.size() <= kPatternsMax, "{} has {} patterns, the limit is {}", key,
-                patterns.size(), kPatternsMax);
   TRY(object.finish());
   return patterns;
 }
@@ -124,6 +126,10 @@ Result<PeftConfig> PeftConfig::parse(std::string_view text, const std::string& p
   config.rank_stabilised_ = file.flag_or("use_rslora", false);
   TRY(file.finish());
   config.ranks_ = TRY(patterns_of(file, "rank_pattern", 1, kRankMax));
+  for (const auto& [pattern, rank] : config.ranks_) {
+    file.expect(rank == std::floor(rank), "rank_pattern has a rank of {}", rank);
+  }
+  TRY(file.finish());
   config.alphas_ = TRY(patterns_of(file, "alpha_pattern", -kAlphaMax, kAlphaMax));
   for (const std::string& key : file.unread()) {
     if (!file.is_off(key))
