@@ -73,7 +73,7 @@ class StepImage {
   FollowDraftsArgs unknown(const Batch& batch) const;
 
  private:
-  static constexpr size_t kArraysMax = 12 + 2 * kUnitClassesMax;
+  static constexpr size_t kArraysMax = 13 + 2 * kUnitClassesMax;
 
   void split_by_form(const Batch& batch);
   void add_shared(const Batch& batch);

@@ -52,7 +52,7 @@ bool RequestContext::is_model(std::string_view name) const {
 }
 
 bool RequestContext::may_be_called(std::string_view name) const {
-  bool any = served_names.empty() && llm.info().adapters_max == 0;
+  bool any = served_names.empty() && !takes_adapters;
   return any || is_model(name) || adapter_of(name);
 }
 
@@ -64,7 +64,7 @@ std::optional<std::string> RequestContext::adapter_of(std::string_view name) con
   };
   constexpr std::string_view kLatest = ":latest";  // which Ollama's clients add
   if (name.ends_with(kLatest) && !known(name)) name.remove_suffix(kLatest.size());
-  if (llm.info().adapters_max == 0 || is_model(name)) return std::nullopt;
+  if (!takes_adapters || is_model(name)) return std::nullopt;
   if (known(name)) return std::string(name);
   for (size_t colon = name.find(':'); colon != name.npos; colon = name.find(':', colon + 1)) {
     std::string_view model = name.substr(0, colon), adapter = name.substr(colon + 1);
@@ -94,7 +94,8 @@ RequestContext context_of(const Service& service, const HttpRequest& request) {
           service.config().verbose,
           std::move(defaults),
           std::move(adapters),
-          !service.has_engine()};
+          !service.has_engine(),
+          service.engine_info().adapters_max > 0};
 }
 
 Parsed<Json> parse_body(std::string_view body) {

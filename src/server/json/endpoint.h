@@ -38,6 +38,7 @@ struct RequestContext {
   RequestDefaults defaults = {};
   std::vector<std::string> adapters = {};  // names, sorted
   bool routed = false;                     // engines elsewhere run the request
+  bool takes_adapters = false;             // adapters may be loaded
 
   // Whether a request may use this name for the model, or for the model with an adapter. Where
   // adapters may be loaded, a name that is neither must not be answered by the model alone.

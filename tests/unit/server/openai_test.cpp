@@ -92,6 +92,7 @@ TEST_F(OpenAi, AModelsNameMayStandForAnAdapter) {
   RequestContext context = test::context_for(*llm_);
   context.model_name = "tiny";
   context.adapters = {"a", "b:c", "tiny"};
+  context.takes_adapters = true;
   auto adapter = [&](const char* name) { return context.adapter_of(name).value_or("none"); };
   EXPECT_EQ(adapter("a"), "a");
   EXPECT_EQ(adapter("b:c"), "b:c");
@@ -109,6 +110,8 @@ TEST_F(OpenAi, AModelsNameMayStandForAnAdapter) {
   EXPECT_TRUE(context.may_be_called("a"));
   EXPECT_FALSE(context.may_be_called("x"));
   context.adapters.clear();
+  EXPECT_EQ(adapter("tiny:a"), "a") << "which the engine refuses";
+  context.takes_adapters = false;
   EXPECT_EQ(adapter("tiny:a"), "none");
 }
 
