@@ -72,9 +72,10 @@ def measure(arguments, shared):
 def prefill_rate(arguments, options):
     """Tokens per second of prompts of that length, by `banyan bench one-batch`."""
     command = [arguments.banyan, "bench", "one-batch", arguments.model, "--batch-size", "16",
-               "--input-len", str(arguments.tokens), "--output-len", "2", "--json", *options]
+               "--input-len", str(arguments.tokens), "--output-len", "2", "--no-limits", "--json",
+               *options]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return json.loads(out.splitlines()[-1])["prefill_tokens_per_s"]
+    return json.loads(out)["results"][0]["prefill_tokens_per_s"]
 
 
 def main():
@@ -86,12 +87,13 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--vocabulary", type=int, default=30000, help="ids are below this")
     parser.add_argument("--port", type=int, default=31878)
-    parser.add_argument("--options", default="", help="of the server, in one word")
+    parser.add_argument("--options", default="", help="of the model, in one word")
     arguments = parser.parse_args()
     options = shlex.split(arguments.options)
     limit = prefill_rate(arguments, options)
     server = subprocess.Popen([arguments.banyan, "serve", arguments.model, "--port",
-                               str(arguments.port), "--log-level", "error", *options])
+                               str(arguments.port), "--log-level", "error",
+                               "--max-running-requests", "16", *options])
     try:
         wait_until_ready(arguments.port, server)
         print(f"prefill alone: {limit:.0f} tokens/s")
