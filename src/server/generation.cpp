@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -111,11 +112,16 @@ void GenerationRun::submit_some() {
   }
 }
 
-// False: the request has failed, or the group waits again.
+// False: the request has failed, or the group waits again, for which its requests are kept.
 bool GenerationRun::submit(size_t group) {
   size_t first = group * group_choices_, count = choices_of(group);
-  auto begin = plan_.requests.begin() + first;
-  std::vector<GenerateRequest> requests(begin, begin + count);
+  auto begin = plan_.requests.begin() + first, end = begin + count;
+  std::vector<GenerateRequest> requests;
+  if (plan_.window > 0) {
+    requests.assign(begin, end);
+  } else {
+    requests.assign(std::make_move_iterator(begin), std::make_move_iterator(end));
+  }
   auto self = shared_from_this();
   auto submission = service_.submit(
       plan_.rids[plan_.rids.size() > 1 ? first / plan_.samples : 0], std::move(requests),
