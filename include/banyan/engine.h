@@ -82,7 +82,7 @@ struct EngineInfo : ModelInfo, WeightCounts {
 struct AdapterInfo {
   std::string name, path;
   // SHA-256, in hexadecimal, over all that it changes in a result: its matrices and their scaling,
-  // and the form in which they are kept. Cached prefixes are told apart by it, not by the name.
+  // and the form in which they are kept. Cached prefixes are kept apart by it, not by the name.
   std::string digest;
   int64_t rank = 0;       // the largest of its modules
   int64_t modules = 0;    // matrices of the model that it adapts

@@ -138,6 +138,7 @@ const Verb kServeVerb = {
     "serve", "Serve a model over HTTP",
     "  banyan serve models/Qwen3-0.6B\n"
     "  banyan serve models/banyan-nano --port 8000 --api-key secret\n"
+    "  banyan serve models/Qwen3-0.6B --lora-paths sql=adapters/sql\n"
     "  curl http://127.0.0.1:30000/v1/completions -d '{\"prompt\": \"Once\", \"max_tokens\": 9}'\n"
     "\n"
     "Options have SGLang's names; vLLM's and llama-server's names for the same are understood.\n"

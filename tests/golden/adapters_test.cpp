@@ -90,8 +90,8 @@ TEST_P(GoldenAdapters, F32MatchesPeft) {
   }
 }
 
-// A slot's matrices are padded to the largest rank: with any other, and beside any other adapter,
-// the bits are the same.
+// A slot's matrices are padded to the largest rank. Neither that rank nor other loaded adapters
+// change a bit.
 TEST_P(GoldenAdapters, HaveTheSameBitsInAnySlotAndRoom) {
   for (const std::string& kernels : all_kernels()) {
     SCOPED_TRACE(kernels);

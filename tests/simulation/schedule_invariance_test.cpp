@@ -120,7 +120,7 @@ struct Coverage {
   int64_t layer_drafts = 0, head_drafts = 0;
   int64_t branches = 0, followed_branches = 0;
   int64_t overlapped_steps = 0, following_steps = 0, divided_steps = 0;
-  int64_t adapted_tokens = 0;  // found in the cache beside adapters
+  int64_t adapted_tokens = 0;  // found in the cache in runs with adapters
   int64_t restored_tokens = 0, restored_recurrent_tokens = 0, restored_windowed_tokens = 0;
   int64_t restored_sparse_tokens = 0, restored_shared_tokens = 0, restored_device_tokens = 0;
   int64_t prefilled_tokens = 0, evicted_unwritten = 0;
